@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.broker.processes import BrokerProcess, free_port
-from whimbrel.client import AsyncClient, Client, Message, Refused, StreamEnded, Unreachable, calls
+from whimbrel.client import AsyncClient, Client, Message, Refused, StreamEnded, Unreachable, wire
 from whimbrel.client.following import EventParser, Following
 
 
@@ -206,10 +206,10 @@ def test_a_stream_counts_what_was_dropped() -> None:
 
 
 def test_a_pause_is_as_long_as_the_broker_asks() -> None:
-    assert calls.pause(0) <= calls.FIRST_PAUSE and calls.pause(500) <= calls.LONGEST_PAUSE
-    assert calls.pause(0, {"retry-after": "7"}) == 7
-    assert calls.pause(0, {"retry-after": "99999"}) == calls.LONGEST_RETRY
-    assert calls.pause(0, {"retry-after": "soon"}) <= calls.FIRST_PAUSE
+    assert wire.pause(0) <= wire.FIRST_PAUSE and wire.pause(500) <= wire.LONGEST_PAUSE
+    assert wire.pause(0, {"retry-after": "7"}) == 7
+    assert wire.pause(0, {"retry-after": "99999"}) == wire.LONGEST_RETRY
+    assert wire.pause(0, {"retry-after": "soon"}) <= wire.FIRST_PAUSE
 
 
 def test_publications_and_spaces_in_both_clients(broker: BrokerProcess) -> None:

@@ -8,11 +8,11 @@ if find_spec("httpx") is None:
     raise MissingExtra("httpx", "broker")
 
 from whimbrel.client.asynchronous import AsyncClient
-from whimbrel.client.calls import Message, PublishResult
 from whimbrel.client.errors import BadAuthority, ClientError, Gone, Refused, StreamEnded, Unreachable
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.synchronous import Client
 from whimbrel.client.threaded_publisher import ThreadedPublisher
+from whimbrel.client.wire import Message, PublishResult
 
 __all__ = [
     "AsyncClient",

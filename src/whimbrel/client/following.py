@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from whimbrel.client.calls import Message, pause, subscription_path
 from whimbrel.client.errors import StreamEnded
+from whimbrel.client.wire import Message, pause, subscription_path
 
 RECONNECT_REASONS = frozenset({"stopping", "slow-consumer", "token-changed"})
 """Reasons of an end after which a stream is opened again."""

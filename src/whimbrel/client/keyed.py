@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from whimbrel.client import calls
-from whimbrel.client.calls import Call, PublishResult
+from whimbrel.client import wire
+from whimbrel.client.wire import Call, PublishResult
 
 Region = Mapping[str, Any]
 
@@ -42,11 +42,11 @@ class KeyedCalls:
 
     def put_call(self, key: str, state: Any) -> Call:
         """Give a publication a new state."""
-        return calls.put(self._one(key), state)
+        return wire.put(self._one(key), state)
 
     def patch_call(self, key: str, patch: Any) -> Call:
         """Change a publication. Sent twice, it says the same."""
-        return calls.put(self._one(key), patch)._replace(method="PATCH")
+        return wire.put(self._one(key), patch)._replace(method="PATCH")
 
     def delete_call(self, key: str) -> Call:
         """Delete a publication."""
@@ -54,7 +54,7 @@ class KeyedCalls:
 
     def get_call(self, key: str) -> Call:
         """Read a publication."""
-        return calls.get(self._one(key))
+        return wire.get(self._one(key))
 
     def page_call(self, after: str) -> Call:
         """One page of publications."""
@@ -63,7 +63,7 @@ class KeyedCalls:
     def update_call(self, updates: Sequence[Mapping[str, Any]]) -> Call:
         """Change many publications."""
         lines = b"\n".join(msgspec.json.encode(one) for one in updates)
-        return Call("POST", self._path, lines, calls.LINES, repeatable=False, accepted=frozenset({422}))
+        return Call("POST", self._path, lines, wire.LINES, repeatable=False, accepted=frozenset({422}))
 
 
 def _offset(content: bytes) -> int:
@@ -77,7 +77,7 @@ def _space_path(name: str) -> str:
 
 def _subscription_call(space: str, id: str, regions: Sequence[Region], fields: Mapping[str, Any]) -> Call:
     path = f"{_space_path(space)}/subscriptions/{quote(id, safe='')}"
-    return calls.put(path, {"regions": list(regions), **fields})
+    return wire.put(path, {"regions": list(regions), **fields})
 
 
 def _patch_of(change: Region, region: int | None) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class KeyedPublications(KeyedCalls):
 
     def update(self, updates: Sequence[Mapping[str, Any]]) -> Sequence[PublishResult]:
         """Change many: {"key", "state"}, {"key", "patch"} or {"key", "delete": True} each; at most 10,000."""
-        return calls.published(self._caller.call(self.update_call(updates)))
+        return wire.published(self._caller.call(self.update_call(updates)))
 
 
 class KeyedSpace:
@@ -131,7 +131,7 @@ class KeyedSpace:
 
     def define(self, dimensions: Mapping[str, Any]) -> None:
         """Define the space by the types of its dimensions. The same definition again changes nothing."""
-        self._caller.call(calls.put(_space_path(self._name), {"dimensions": dimensions}))
+        self._caller.call(wire.put(_space_path(self._name), {"dimensions": dimensions}))
 
     def drop(self) -> None:
         """Drop the space with its publications, and end the subscriptions on it."""
@@ -191,7 +191,7 @@ class AsyncKeyedPublications(KeyedCalls):
 
     async def update(self, updates: Sequence[Mapping[str, Any]]) -> Sequence[PublishResult]:
         """Change many: {"key", "state"}, {"key", "patch"} or {"key", "delete": True} each; at most 10,000."""
-        return calls.published(await self._caller.call(self.update_call(updates)))
+        return wire.published(await self._caller.call(self.update_call(updates)))
 
 
 class AsyncKeyedSpace:
@@ -204,7 +204,7 @@ class AsyncKeyedSpace:
 
     async def define(self, dimensions: Mapping[str, Any]) -> None:
         """Define the space by the types of its dimensions. The same definition again changes nothing."""
-        await self._caller.call(calls.put(_space_path(self._name), {"dimensions": dimensions}))
+        await self._caller.call(wire.put(_space_path(self._name), {"dimensions": dimensions}))
 
     async def drop(self) -> None:
         """Drop the space with its publications, and end the subscriptions on it."""

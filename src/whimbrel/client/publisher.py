@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Self
 
-from whimbrel.client.calls import Event, PublishResult
+from whimbrel.client.wire import Event, PublishResult
 
 
 class Publisher:

@@ -11,14 +11,14 @@ from typing import Any, Self
 import httpx
 import msgspec
 
-from whimbrel.client import calls
+from whimbrel.client import wire
 from whimbrel.client.asynchronous import STREAM_TIMEOUT
-from whimbrel.client.calls import Call, Event, Message, PublishResult
 from whimbrel.client.errors import Refused, Unreachable
 from whimbrel.client.following import Following
 from whimbrel.client.keyed import KeyedPublications, KeyedSpace
 from whimbrel.client.threaded_publisher import ThreadedPublisher
 from whimbrel.client.trust import trusted
+from whimbrel.client.wire import Call, Event, Message, PublishResult
 
 
 class Client:
@@ -54,8 +54,8 @@ class Client:
         """Publish events: CloudEvents, or dicts that become the data of one. Returns when they are on disk."""
         many = [events] if isinstance(events, Mapping) else events
         results: list[PublishResult] = []
-        for batch in calls.batches(calls.as_cloud_event(event, self._source) for event in many):
-            results += calls.published(self.call(calls.publish(batch)))
+        for batch in wire.batches(wire.as_cloud_event(event, self._source) for event in many):
+            results += wire.published(self.call(wire.publish(batch)))
         return results
 
     @property
@@ -73,114 +73,114 @@ class Client:
 
     def create(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Create a durable subscription; `fields` are those of the API."""
-        return self._object(calls.create(fields if filter is None else {"filter": filter, **fields}))
+        return self._object(wire.create(fields if filter is None else {"filter": filter, **fields}))
 
     def read(self, id: str) -> dict[str, Any]:
         """A subscription with its cursor and its lag."""
-        return self._object(calls.subscription(id))
+        return self._object(wire.subscription(id))
 
     def replace(self, id: str, filter: str | None = None, version: str | None = None, **fields: Any) -> dict[str, Any]:
         """Give a subscription another filter; with a `version`, only if that is still the present one."""
         asked = fields if filter is None else {"filter": filter, **fields}
-        return self._object(calls.replace(id, asked, version))
+        return self._object(wire.replace(id, asked, version))
 
     def delete(self, id: str) -> None:
         """End a subscription."""
-        self.call(calls.delete(id))
+        self.call(wire.delete(id))
 
     def list(self, **query: str) -> Iterator[dict[str, Any]]:
         """All subscriptions that fulfil the query: protocol, source, type, owner, contains."""
         after: str | None = ""
         while after is not None:
-            page = self._object(calls.listing(after, query))
+            page = self._object(wire.listing(after, query))
             yield from page["subscriptions"]
             after = page["next"]
 
     def import_many(self, subscriptions: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
         """Create at most 20,000 subscriptions: the id or the error of each."""
-        found: Sequence[dict[str, Any]] = (self._object(calls.import_many(subscriptions)))["results"]
+        found: Sequence[dict[str, Any]] = (self._object(wire.import_many(subscriptions)))["results"]
         return found
 
     def validate(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Whether a subscription would be taken, and what its filter means and costs."""
-        return self._object(calls.about("validate", fields if filter is None else {"filter": filter, **fields}))
+        return self._object(wire.about("validate", fields if filter is None else {"filter": filter, **fields}))
 
     def explain(self, event: Event | int, filter: str | None = None, id: str | None = None) -> dict[str, Any]:
         """Why an event, or the one at an offset, matches a filter or a subscription, or why not."""
-        return self._object(calls.about("explain", calls.named(event, filter), id))
+        return self._object(wire.about("explain", wire.named(event, filter), id))
 
     def near_misses(self, event: Event | int, limit: int = 10) -> Sequence[dict[str, Any]]:
         """The subscriptions that an event, or the one at an offset, almost matches."""
-        call = calls.about("near-misses", {**calls.named(event, None), "limit": limit})
+        call = wire.about("near-misses", {**wire.named(event, None), "limit": limit})
         found: Sequence[dict[str, Any]] = (self._object(call))["near_misses"]
         return found
 
     def schema(self) -> dict[str, Any]:
         """The broker's schema, extensions included, as a document."""
-        return self._object(calls.get("/schema"))
+        return self._object(wire.get("/schema"))
 
     def schema_view(self, types: Sequence[str]) -> dict[str, Any]:
         """What an event of all of these types must and may have."""
-        return self._object(calls.schema_view(types))
+        return self._object(wire.schema_view(types))
 
     def extend_schema(self, extensions: Sequence[Mapping[str, Any]]) -> Sequence[int | None]:
         """Extend the schema, by all or none; the offset of each extension, None if it was there already."""
-        offsets: Sequence[int | None] = self._object(calls.extend_schema(extensions))["offsets"]
+        offsets: Sequence[int | None] = self._object(wire.extend_schema(extensions))["offsets"]
         return offsets
 
     def preview(self, filter: str, limit: int = 20, events: int = 10_000) -> dict[str, Any]:
         """What a filter would have matched among the newest stored events."""
         query = {"limit": str(limit), "events": str(events)}
-        return self._object(calls.about("preview", {"filter": filter}, query=query))
+        return self._object(wire.about("preview", {"filter": filter}, query=query))
 
     def pull(self, id: str, after: str | int | None = None, limit: int = 100, wait: float = 0.0) -> Sequence[Message]:
         """Messages behind a cursor (default: the acknowledged one), waiting up to `wait` seconds for the first."""
         while True:
-            pulled = calls.pulled(self.call(calls.pull(id, after, limit, wait)))
+            pulled = wire.pulled(self.call(wire.pull(id, after, limit, wait)))
             if pulled.messages or pulled.complete:
                 return pulled.messages
 
     def acknowledge(self, id: str, cursor: str | int) -> None:
         """Acknowledge the messages up to a cursor."""
-        self.call(calls.acknowledge(id, cursor))
+        self.call(wire.acknowledge(id, cursor))
 
     def rotate(self, id: str, secret: str | None = None, keep: int = 86_400) -> str:
         """Sign a webhook with another secret, and return it; the former one signs too for `keep` seconds."""
-        return str((self._object(calls.rotate(id, secret, keep)))["secret"])
+        return str((self._object(wire.rotate(id, secret, keep)))["secret"])
 
     def enable(self, id: str) -> None:
         """Deliver to the sink of a subscription again, now."""
-        self.call(calls.webhook(id, "enable"))
+        self.call(wire.webhook(id, "enable"))
 
     def disable(self, id: str) -> None:
         """Deliver nothing to the sink of a subscription until it is enabled."""
-        self.call(calls.webhook(id, "disable"))
+        self.call(wire.webhook(id, "disable"))
 
     def test(self, id: str) -> dict[str, Any]:
         """Send an event of type `whimbrel.test` to a sink: what its receiver said."""
-        return self._object(calls.webhook(id, "test", repeatable=False))
+        return self._object(wire.webhook(id, "test", repeatable=False))
 
     def attempts(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
         """The newest requests to a sink, the last one first."""
-        found: Sequence[dict[str, Any]] = (self._object(calls.webhook_page(id, "attempts", limit)))["attempts"]
+        found: Sequence[dict[str, Any]] = (self._object(wire.webhook_page(id, "attempts", limit)))["attempts"]
         return found
 
     def undelivered(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
         """The deliveries to a sink that were given up."""
-        page = self._object(calls.webhook_page(id, "dead-letters", limit))
+        page = self._object(wire.webhook_page(id, "dead-letters", limit))
         found: Sequence[dict[str, Any]] = page["dead_letters"]
         return found
 
     def redeliver(self, id: str, number: int) -> dict[str, Any]:
         """Send a delivery that was given up again: what its receiver said."""
-        return self._object(calls.webhook(id, f"dead-letters/{number}/redeliver", repeatable=False))
+        return self._object(wire.webhook(id, f"dead-letters/{number}/redeliver", repeatable=False))
 
     def subscribe(
         self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None,
         dialect: str | None = None, policy: str | None = None, on: str | None = None, leave: bool = False,
     ) -> Iterator[Message]:  # fmt: skip
         """Follow messages for good, as `AsyncClient.subscribe` does."""
-        following = Following(filter, id, after, {"dialect": dialect, "policy": policy, **calls.watched(on, leave)})
+        following = Following(filter, id, after, {"dialect": dialect, "policy": policy, **wire.watched(on, leave)})
         while True:
             refused: Mapping[str, str] = {}
             try:
@@ -193,13 +193,13 @@ class Client:
                 ) as answer:
                     if answer.status_code >= 400:
                         refused = answer.headers
-                        calls.check(answer.status_code, answer.read())
+                        wire.check(answer.status_code, answer.read())
                     for piece in answer.iter_raw():
                         yield from following.feed(piece)
             except httpx.TransportError:
                 pass
             except Refused as error:
-                if error.status not in calls.RETRY_STATUSES:
+                if error.status not in wire.RETRY_STATUSES:
                     raise
             time.sleep(following.pause(refused))
 
@@ -207,7 +207,7 @@ class Client:
         """The pieces of a long answer as they come. Refused if there is none; it is not tried again."""
         with self._http.stream("GET", path, timeout=STREAM_TIMEOUT) as answer:
             if answer.status_code >= 400:
-                calls.check(answer.status_code, answer.read())
+                wire.check(answer.status_code, answer.read())
             yield from answer.iter_raw()
 
     def call(self, call: Call) -> bytes:
@@ -227,11 +227,11 @@ class Client:
                 if not call.repeatable:
                     raise Unreachable(self.url, problem, attempt + 1) from error
             else:
-                if answer.status_code not in calls.RETRY_STATUSES or attempt + 1 == self._attempts:
-                    calls.check(answer.status_code, answer.content, call.accepted)
+                if answer.status_code not in wire.RETRY_STATUSES or attempt + 1 == self._attempts:
+                    wire.check(answer.status_code, answer.content, call.accepted)
                     return answer.content
                 problem, headers = f"status {answer.status_code}", answer.headers
-            time.sleep(calls.pause(attempt, headers))
+            time.sleep(wire.pause(attempt, headers))
         raise Unreachable(self.url, problem, self._attempts)
 
     def _object(self, call: Call) -> dict[str, Any]:

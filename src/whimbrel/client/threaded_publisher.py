@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from time import monotonic
 from typing import Self, TypeAlias
 
-from whimbrel.client.calls import Event, PublishResult
+from whimbrel.client.wire import Event, PublishResult
 
 _Item: TypeAlias = tuple[Event, "Future[PublishResult]"]
 

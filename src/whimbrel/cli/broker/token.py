@@ -44,11 +44,11 @@ def create(
     if data is not None:
         typer.echo(_offline(data, lambda broker: broker.tokens.create(name, scope, tenant, rules)))
         return
-    from whimbrel.client import calls
+    from whimbrel.client import wire
 
     body = {"name": name, "scopes": scope, "tenant": tenant, "rules": rules}
     with connect(url, token, ca) as client:
-        typer.echo(_decoded(client.call(calls.post("/tokens", body)))["token"])
+        typer.echo(_decoded(client.call(wire.post("/tokens", body)))["token"])
 
 
 @token.command()
@@ -61,10 +61,10 @@ def change(
     if data is not None:
         _offline(data, lambda broker: broker.tokens.change(name, scope, tenant, rules))
         return
-    from whimbrel.client import calls
+    from whimbrel.client import wire
 
     with connect(url, token, ca) as client:
-        client.call(calls.put(f"/tokens/{name}", {"scopes": scope, "tenant": tenant, "rules": rules}))
+        client.call(wire.put(f"/tokens/{name}", {"scopes": scope, "tenant": tenant, "rules": rules}))
 
 
 @token.command("list")
@@ -80,10 +80,10 @@ def list_tokens(data: Data = None, url: Url = DEFAULT_URL, token: TokenOption = 
 
         found = _offline(data, shown)
     else:
-        from whimbrel.client import calls
+        from whimbrel.client import wire
 
         with connect(url, token, ca) as client:
-            found = _decoded(client.call(calls.get("/tokens")))["tokens"]
+            found = _decoded(client.call(wire.get("/tokens")))["tokens"]
     for one in found:
         typer.echo(to_json(one))
 
@@ -96,7 +96,7 @@ def revoke(
     if data is not None:
         _offline(data, lambda broker: broker.tokens.revoke(name))
         return
-    from whimbrel.client.calls import Call
+    from whimbrel.client.wire import Call
 
     with connect(url, token, ca) as client:
         client.call(Call("DELETE", f"/tokens/{name}", repeatable=False))

@@ -1,1 +1,1 @@
-"""`whimbrel demo`: the bundled web shop matched in this process, then a stream of quotes on Spark."""
+"""`whimbrel demo`: a web shop matched in this process, a stream of quotes on Spark, and a broker that is killed."""

@@ -57,11 +57,11 @@ def trace(
     `whimbrel overlay simulate --history` wrote.
     """
     if url is not None:
-        from whimbrel.client import calls
+        from whimbrel.client import wire
         from whimbrel.model.json_text import parse_json
 
         with connect(url, token, ca) as client:
-            _show(msgspec.json.decode(client.call(calls.post("/overlay/trace", parse_json(event))))["hops"], json)
+            _show(msgspec.json.decode(client.call(wire.post("/overlay/trace", parse_json(event))))["hops"], json)
         return
     from whimbrel.model.event import Event
     from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings

@@ -26,7 +26,7 @@ import msgspec
 
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.service.broker import Broker
-from whimbrel.client import Client, calls
+from whimbrel.client import Client, wire
 from whimbrel.lab.measure.benchmark_results import Progress
 from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
 
@@ -72,11 +72,11 @@ class ChainBroker:
 
     def overlay(self) -> Any:
         """What it tells of its links."""
-        return msgspec.json.decode(self.client.call(calls.get("/overlay")))
+        return msgspec.json.decode(self.client.call(wire.get("/overlay")))
 
     def router_seconds(self) -> float:
         """The CPU time of its router."""
-        told = self.client.call(calls.get("/metrics")).decode()
+        told = self.client.call(wire.get("/metrics")).decode()
         found = re.search(r'whimbrel_thread_cpu_seconds_total{thread="router"} (\S+)', told)
         return float(found[1]) if found else 0.0
 
@@ -117,7 +117,7 @@ class _Chain:
         self.last = stack.enter_context(ChainBroker(root / "b2", "b2", every_hop, self.middle))
         workload = PaperWorkload(Distribution.PARETO, 1)
         texts = ["data.run IS NOT NULL", *(_renamed(str(workload.filter())) for _ in range(filters))]
-        self.last.client.call(calls.import_many([{"filter": text} for text in texts]))
+        self.last.client.call(wire.import_many([{"filter": text} for text in texts]))
         known = len(set(texts))
         _until(lambda: self.middle.overlay()["routing"]["filters"] >= 0.9 * known)
         _until(lambda: self.first.overlay()["routing"]["tree_filters"] > 0)

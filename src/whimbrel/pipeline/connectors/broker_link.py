@@ -10,7 +10,7 @@ from typing import Self
 import msgspec
 import pyarrow as pa
 
-from whimbrel.client import Client, Refused, calls
+from whimbrel.client import Client, Refused, wire
 from whimbrel.client.trust import authority_context
 from whimbrel.log import EVENT, BelowFloor, BeyondEnd
 from whimbrel.log.match_commit import MEDIA_TYPE, MatchCommit, MatchStatus, encode
@@ -76,17 +76,17 @@ class BrokerLink:
 
     def status(self, wait: float = 0.0) -> MatchStatus:
         """What waits for its match lists; with `wait` seconds, when something does."""
-        call = calls.Call("GET", "/matches", query={"wait": f"{wait:g}"}, patience=wait)
+        call = wire.Call("GET", "/matches", query={"wait": f"{wait:g}"}, patience=wait)
         return msgspec.json.decode(self._client.call(call), type=MatchStatus)
 
     def reading(self) -> EventReading:
         """How events are read."""
-        return msgspec.json.decode(self._client.call(calls.get("/matches/settings")), type=EventReading)
+        return msgspec.json.decode(self._client.call(wire.get("/matches/settings")), type=EventReading)
 
     def versions(self, first: int, until: int, since: int) -> list[SubscriptionVersion]:
         """The versions that overlap [first, until) and began or ended at `since` or later."""
         query = {"from": str(first), "until": str(until), "since": str(since)}
-        lines = self._client.call(calls.Call("GET", "/subscriptions/export", query=query))
+        lines = self._client.call(wire.Call("GET", "/subscriptions/export", query=query))
         decoder = msgspec.json.Decoder(SubscriptionVersion)
         return decoder.decode_lines(lines)
 
@@ -98,7 +98,7 @@ class BrokerLink:
         A commit that is sent again is recognised.
         """
         headers = {"content-type": MEDIA_TYPE}
-        call = calls.Call("POST", "/matches/commits", encode(commit), headers)
+        call = wire.Call("POST", "/matches/commits", encode(commit), headers)
         try:
             return msgspec.json.decode(self._client.call(call), type=_CommitAnswer).watermark
         except Refused as refused:
@@ -127,7 +127,7 @@ class BrokerLink:
         while start < end:
             query = {"from": str(start), "until": str(end)}
             try:
-                content = self._client.call(calls.Call("GET", "/log", query=query))
+                content = self._client.call(wire.Call("GET", "/log", query=query))
             except Refused as refused:
                 if refused.status == 410:
                     raise BelowFloor(self.directory, start, self.bounds[0]) from None
