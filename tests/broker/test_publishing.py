@@ -11,7 +11,7 @@ import pytest
 
 from tests.broker.inside import event, ids_of, offsets, opened, publish, run, subscribe
 from whimbrel.broker.requests.errors import (
-    Forbidden,
+    BrokerError,
     Unprocessable,
 )
 from whimbrel.broker.sequencing.request_group import Published
@@ -76,22 +76,33 @@ def test_one_bad_event_does_not_harm_the_others(tmp_path: Path) -> None:
     run(work)
 
 
-def test_a_key_that_comes_twice_is_refused_where_it_matters(tmp_path: Path) -> None:
+def test_a_key_that_comes_twice_is_refused(tmp_path: Path) -> None:
     seven = Principal("seven", frozenset({"publish", "subscribe"}), rules={"tenant": 7})
     raw = b'{"specversion":"1.0","id":"%d","source":"s","type":"t","tenant":7,"tenant":8}'
 
     async def work() -> None:
         async with opened(tmp_path) as broker:
             await broker.tokens.create("seven", ["publish", "subscribe"], rules={"tenant": 7})
-            (mine,) = await publish(broker, event(1)._replace(raw=raw % 1, id="1"), by=seven)
-            assert isinstance(mine, Forbidden)
-            (stored,) = await publish(broker, event(2)._replace(raw=raw % 2, id="2"))
-            assert isinstance(stored, Published)  # nobody asks for a tenant yet
+            for id, by in ((1, seven), (2, ANYBODY)):  # also while nobody asks for a tenant
+                (early,) = await publish(broker, event(id)._replace(raw=raw % id, id=str(id)), by=by)
+                assert isinstance(early, Unprocessable)
             held = await subscribe(broker, "TRUE", by=seven, start="beginning")
             (refused,) = await publish(broker, event(3)._replace(raw=raw % 3, id="3"))
             assert isinstance(refused, Unprocessable)
             await publish(broker, event(4, tenant=7))
             assert await ids_of(broker, held) == ["4"]
+
+    run(work)
+
+
+def test_events_are_checked_while_nobody_has_subscribed(tmp_path: Path) -> None:
+    file = tmp_path / "schema.toml"
+    file.write_text('type_attribute = "type"\n[attributes]\n"data.n" = "integer"\n[types.t]\n"data.n" = "mandatory"\n')
+
+    async def work() -> None:
+        async with opened(tmp_path / "data", schema=str(file)) as broker:
+            results = await publish(broker, event(1, type="t"), event(2, type="t", data={"n": 1}))
+            assert isinstance(results[0], BrokerError) and isinstance(results[1], Published)
 
     run(work)
 

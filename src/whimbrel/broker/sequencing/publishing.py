@@ -40,8 +40,7 @@ class LiveIndex:
         """Called in the sequencer with the number of one that comes or goes; set by the broker."""
         self.deferred = deferred
         self._matched_now = Index(index.timestamps, index.schema) if deferred else index
-        if deferred:
-            self._matched_now.add(*_CHECK)
+        self._check: Index | None = None
         self._ephemeral = 0  # how many there were so far
 
     def add(self, number: int, filter: Filter | str, dialect: str, rules: Rules) -> None:
@@ -74,7 +73,15 @@ class LiveIndex:
 
     def match(self, events: list[bytes]) -> MatchedNumbers:
         """Match events; pairs of subscriptions with rules that the event does not satisfy are left out."""
-        return apply_rules(match_events(self._matched_now, events), self.constrained, events, self.index.timestamps)
+        index = self._matched_now if len(self._matched_now) else self._without_filters()
+        return apply_rules(match_events(index, events), self.constrained, events, self.index.timestamps)
+
+    def _without_filters(self) -> Index:
+        """An index that matches nothing, and refuses events as one with filters does."""
+        if self._check is None:
+            self._check = Index(self.index.timestamps, self.index.schema)
+            self._check.add(*_CHECK)
+        return self._check
 
 
 class Publishing:
