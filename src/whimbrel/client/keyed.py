@@ -18,14 +18,14 @@ Region = Mapping[str, Any]
 
 
 class Caller(Protocol):
-    """A client that waits."""
+    """A client that blocks until the broker answers."""
 
     def call(self, call: Call) -> bytes:
         """Send a request and return the answer's content."""
 
 
 class AsyncCaller(Protocol):
-    """A client of an event loop."""
+    """A client for programs with an event loop."""
 
     async def call(self, call: Call) -> bytes:
         """Send a request and return the answer's content."""

@@ -114,7 +114,7 @@ def publish(events: list[msgspec.Raw]) -> Call:
 
 
 def published(content: bytes) -> list[PublishResult]:
-    """What became of each event."""
+    """Read the answer to a publish: what became of each event."""
     return _results.decode(content).results
 
 
@@ -124,7 +124,7 @@ def create(subscription: Mapping[str, Any]) -> Call:
 
 
 def listing(after: str, query: Mapping[str, str]) -> Call:
-    """One page of subscriptions."""
+    """A request for one page of subscriptions."""
     return Call("GET", "/subscriptions", query={**query, "after": after, "limit": "1000"})
 
 
@@ -141,18 +141,18 @@ def import_many(subscriptions: Sequence[Mapping[str, Any]]) -> Call:
 
 
 def pull(id: str, after: str | int | None, limit: int, wait: float) -> Call:
-    """Pull messages."""
+    """A request for the messages of a subscription."""
     query = {"limit": str(limit), "wait": f"{wait:g}"} | ({} if after is None else {"after": str(after)})
     return Call("GET", f"{subscription_path(id)}/messages", query=query, patience=wait)
 
 
 def pulled(content: bytes) -> Pulled:
-    """The messages of a pull."""
+    """Read the answer to a pull."""
     return _pulled.decode(content)
 
 
 def acknowledge(id: str, cursor: str | int) -> Call:
-    """Move a subscription's cursor."""
+    """A request that moves a subscription's cursor."""
     return Call("POST", f"{subscription_path(id)}/ack", msgspec.json.encode({"cursor": str(cursor)}), _JSON)
 
 
@@ -172,7 +172,7 @@ def webhook_page(id: str, what: str, limit: int) -> Call:
 
 
 def delete(id: str) -> Call:
-    """End a subscription."""
+    """A request that ends a subscription."""
     return Call("DELETE", subscription_path(id), repeatable=False)
 
 
@@ -199,17 +199,17 @@ def named(event: Event | int, filter: str | None) -> dict[str, Any]:
 
 
 def get(path: str) -> Call:
-    """Read something."""
+    """A request that reads a path."""
     return Call("GET", path)
 
 
 def subscription(id: str) -> Call:
-    """Read a subscription."""
+    """A request that reads a subscription."""
     return Call("GET", subscription_path(id))
 
 
 def post(path: str, body: Any) -> Call:
-    """Send a JSON object."""
+    """A request with a JSON body."""
     return Call("POST", path, msgspec.json.encode(body), _JSON, repeatable=False)
 
 

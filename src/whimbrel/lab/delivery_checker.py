@@ -71,7 +71,7 @@ class _Subscription:
 
 
 def judge(history: Iterable[Line], timestamps: Iterable[str] = ()) -> HistoryVerdict:
-    """The verdict on a history."""
+    """Judge a history, line by line."""
     verdict = HistoryVerdict()
     attempted: dict[_Key, Event] = {}
     offsets: dict[_Key, int] = {}  # where an event is, as told by acknowledgements and deliveries
@@ -138,7 +138,7 @@ def _judge_one(
 
 
 def read_history(path: Path) -> Iterable[Line]:
-    """The lines of a file."""
+    """The lines of a history file, as objects."""
     with path.open("rb") as file:
         for line in file:
             yield msgspec.json.decode(line)

@@ -35,7 +35,7 @@ class LogCopy:
         self._connection.execute("COMMIT")
 
     def finish(self) -> None:
-        """Close the copy."""
+        """Close the copy, which is one file then."""
         self._connection.close()
         with closing(sqlite3.connect(self._path)) as whole:
             whole.execute("PRAGMA journal_mode = DELETE")

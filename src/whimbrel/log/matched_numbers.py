@@ -40,7 +40,7 @@ def match_events(index: Index, events: list[bytes]) -> MatchedNumbers:
 
 
 def rows_of_pairs(matched: MatchedNumbers) -> Numbers:
-    """The event of each pair."""
+    """For each pair, the row of its event."""
     return np.repeat(np.arange(len(matched.offsets) - 1), np.diff(matched.offsets))
 
 

@@ -113,7 +113,7 @@ class BaseMatcher(Matcher, ABC):
         return self.ids(sorted(self._match_places(event)))
 
     def ids(self, places: Iterable[int]) -> list[Id]:
-        """The ids of places."""
+        """The ids of the subscriptions at these places in the order of addition."""
         return [self._ids[place] for place in places]
 
     def match_batch(self, events: object, *, errors: Errors | None = None) -> pa.Table:
@@ -358,7 +358,7 @@ class BaseMatcher(Matcher, ABC):
         """The numbers of the conjunctions that the event satisfies."""
 
     def _member_stats(self) -> Stats:
-        """The member's own counts."""
+        """The counts that a matcher adds to `stats()`."""
         return {}
 
 

@@ -44,7 +44,7 @@ class BulkLoads:
         self._texts.update((first + row, (texts[row], dialect)) for row in load.rows.tolist())
 
     def filter(self, place: int) -> Filter:
-        """The filter of a place."""
+        """The filter of the subscription at a place, made from its columns."""
         return Filter.parse(*self._texts[place])
 
     def owners(self, places: int) -> Int32s:

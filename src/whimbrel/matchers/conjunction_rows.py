@@ -127,7 +127,7 @@ class _ConjunctionSource:
             gathered[number].add(ALL_ORDERS)
 
     def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
-        """The items, once ranks exist."""
+        """The items of all conjunctions; called once the dictionary of ranks exists."""
         found: list[tuple[int, int, int, int]] = []
         owner, counts = [owner for owner, _ in self._conjunctions], list[int]()
         for _, conjunction in self._conjunctions:

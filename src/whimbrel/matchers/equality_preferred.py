@@ -111,7 +111,7 @@ class EqualityPreferred(CountingMatcher):
 
 
 def _part(predicates: Predicates, chosen: npt.NDArray[np.bool_]) -> RowsOf:
-    """The chosen rows of all predicates."""
+    """The rows of each predicate that are chosen, as runs."""
     return RowsOf(offsets(chosen)[predicates.row_start], predicates.rows[chosen])
 
 

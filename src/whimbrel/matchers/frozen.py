@@ -228,7 +228,7 @@ class FrozenMatcher(BulkMatcher):
 
     @abstractmethod
     def _sizes(self) -> Stats:
-        """How large the structure is."""
+        """The sizes of the compiled structure, for `stats()`."""
 
     @abstractmethod
     def _check_structure(self) -> None:

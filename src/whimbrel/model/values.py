@@ -132,7 +132,7 @@ def sort_key(value: Value) -> SortKey:
 
 
 def from_key(key: SortKey) -> Value:
-    """The value of a sort key."""
+    """The value that a sort key stands for."""
     rank, value = key
     if rank == TIMESTAMP:
         assert isinstance(value, int)

@@ -41,7 +41,7 @@ class Matches:
 
     @staticmethod
     def unknown(count: int) -> Matches:
-        """States that were not matched yet."""
+        """Matches of `count` states, none of which was matched yet."""
         return Matches(np.zeros(count, np.int64), np.full(count, -1, np.int64), np.zeros(0, np.int32), count, 0, 0)
 
     @staticmethod
@@ -65,7 +65,7 @@ class Matches:
         return pa.ListArray.from_arrays(ends, self.codes[: self.used], mask=pa.array(unknown))
 
     def of(self, row: int) -> Codes:
-        """The codes of one state."""
+        """The codes of the subscriptions that one state matches."""
         start = self.starts[row]
         return self.codes[start : start + max(self.lengths[row], 0)]
 
@@ -84,7 +84,7 @@ class Matches:
         self._add_codes(others, slice(first, self.count))
 
     def learn(self, rows: Rows, found: Matches) -> None:
-        """Set the matches of some states."""
+        """Set the matches of the states at `rows`."""
         self.starts[rows] = found.starts[: found.count]
         self.lengths[rows] = found.lengths[: found.count]
         self._add_codes(found, rows)

@@ -47,13 +47,13 @@ class SubscriptionCodes(Protocol):
         """The type of ids."""
 
     def __len__(self) -> int:
-        """All codes are below."""
+        """The number of codes: all codes are below it."""
 
     def rule_codes(self, rules: TransitionRules) -> RuleCodes:
-        """The subscriptions of rules as codes."""
+        """Translate the subscriptions of rules into codes."""
 
     def ids(self, codes: NDArray[np.integer]) -> pa.Array:
-        """The ids of codes."""
+        """Translate codes into ids."""
 
     def translated(self, old: SubscriptionCodes, codes: Codes) -> Codes:
         """Codes of an older version as codes of this one; `len(self)` for subscriptions that are gone."""

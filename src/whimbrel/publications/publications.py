@@ -249,7 +249,7 @@ class Publications:
         return numbers
 
     def _merge(self, rows: pa.Table, order: OrderedUpdates, deleted: Flags) -> pa.Table:
-        """The states after updates."""
+        """The states of publications after these updates."""
         columns = [_one(rows[KEY]), _one(rows[SEQUENCE]), pa.array(~deleted)]
         unset = _one(rows[UNSET])
         for number, attribute in enumerate(self.format.attributes.names):

@@ -73,7 +73,7 @@ class UpdateFormat:
         return pa.schema([*(pa.field(name, kind) for name, kind in head.items()), *self.attributes])
 
     def table(self, updates: Iterable[Update]) -> pa.Table:
-        """A table of updates."""
+        """Make a table of updates, as `Publications.apply` takes it."""
         rows = [
             (u.key, u.sequence, u.deleted, u.time, list(u.unset), *map(u.attributes.get, self.attributes.names))
             for u in updates

@@ -107,7 +107,7 @@ class DimensionDomain(ABC):
 
     @abstractmethod
     def show(self, low: int, high: int) -> Interval:
-        """The interval between two cuts."""
+        """The interval between two cuts, as users read it."""
 
 
 class NumberDomain(DimensionDomain):

@@ -36,7 +36,7 @@ class NewMembers(NamedTuple):
 
 
 class Members:
-    """All members of one role."""
+    """All members of one role: publications, or subscriptions."""
 
     def __init__(self, role: str) -> None:
         self.role = role
@@ -71,7 +71,7 @@ class Members:
         return valid
 
     def find(self, key: object) -> int:
-        """The number of a key."""
+        """The number of the member with a key; UnknownKey if there is none."""
         try:
             return self.number_of[key]  # type: ignore[index]
         except (KeyError, TypeError):

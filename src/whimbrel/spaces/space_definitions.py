@@ -120,7 +120,7 @@ class Definitions:
         return {self.names[number]: self._types[number] for number in self.spaces[space]}
 
     def number(self, name: object, path: str) -> int:
-        """The number of a dimension."""
+        """The number of a dimension by its name; UnknownDimension if there is none."""
         number = self._number.get(name) if isinstance(name, str) else None
         if number is None:
             raise UnknownDimension(name, self.names, path)

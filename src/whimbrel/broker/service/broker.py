@@ -183,7 +183,7 @@ class Broker:
 
     @property
     def ready(self) -> bool:
-        """Whether requests are taken."""
+        """Whether the broker takes requests."""
         return self.failure is None and not self._closing
 
     @property

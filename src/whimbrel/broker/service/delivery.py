@@ -162,7 +162,7 @@ class Delivery:
         return stream, self._rendered.entered(inside, principal.tenant, time_ns() // 1_000)
 
     def close_ephemeral(self, stream: Stream) -> None:
-        """Forget an ephemeral subscription."""
+        """Close the stream of an ephemeral subscription, and forget its filter."""
         self._hub.close(stream)
 
         def decide(_: int) -> tuple[list[Change], object]:

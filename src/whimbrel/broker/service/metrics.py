@@ -43,22 +43,22 @@ class Metrics:
         broker.delivered = self._delivered_in_all
 
     def _delivered_in_all(self) -> int:
-        """The messages of all protocols."""
+        """The number of messages delivered, over all protocols."""
         samples = [one for family in self.delivered.collect() for one in family.samples]
         streamed = sum(one.value for one in samples if one.name.endswith("_total"))
         return int(streamed) + self._broker.webhooks.delivered
 
     def add(self, collector: Collector) -> None:
-        """Add the counts of another part."""
+        """Register the collector of another part."""
         self._registry.register(collector)
 
     def render(self) -> bytes:
-        """The text that a scrape gets."""
+        """All metrics as Prometheus reads them."""
         return generate_latest(self._registry)
 
 
 class _BrokerCollector(Collector):
-    """Reads the broker's own counts."""
+    """Reads the counts of a broker when Prometheus asks."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

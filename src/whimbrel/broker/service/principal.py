@@ -30,7 +30,7 @@ class Principal(NamedTuple):
     rules: Rules = MappingProxyType({})
 
     def require(self, scope: str) -> None:
-        """Forbidden without the scope."""
+        """Raise Forbidden unless the principal has the scope."""
         if scope not in self.scopes and "admin" not in self.scopes:
             raise Forbidden(f"Expected a token with the scope {scope}, but {self.name!r} has not")
 
@@ -67,7 +67,7 @@ def authenticate(token: str, tokens: Mapping[str, Token]) -> Principal:
 
 
 def principal_of(token: Token) -> Principal:
-    """The rights of a stored token."""
+    """The principal of a stored token."""
     return Principal(token.name, frozenset(token.scopes.split()), token.tenant, msgspec.json.decode(token.rules))
 
 

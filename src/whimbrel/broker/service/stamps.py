@@ -26,7 +26,7 @@ class Lease:
         self._offset, self._until = offset, monotonic() + LEASE_SECONDS
 
     def end(self) -> None:
-        """Release everything."""
+        """Release the log: nothing is held any more."""
         self._until = 0.0
 
 

@@ -61,7 +61,7 @@ class Webhooks:
 
     @property
     def delivered(self) -> int:
-        """Messages that receivers took."""
+        """The number of messages that receivers took since the start."""
         return self._engine.delivered
 
     def counts(self) -> dict[str, int]:
@@ -156,12 +156,12 @@ class Webhooks:
         return await self._in_engine(work())
 
     def attempts(self, held: StoredSubscription, before: int, limit: int) -> list[Attempt]:
-        """The newest attempts."""
+        """The newest attempts with numbers below `before`."""
         _check_sink(held)
         return self._store.webhooks.attempts(held.id, before, limit)
 
     def undelivered(self, held: StoredSubscription, after: int, limit: int) -> list[UndeliveredMessage]:
-        """The deliveries that were given up."""
+        """Deliveries that were given up, with numbers above `after`."""
         return self._store.webhooks.undelivered(held.id, after, limit)
 
     async def redeliver(self, held: StoredSubscription, number: int) -> SendResult:

@@ -28,7 +28,7 @@ class StoredLink(NamedTuple):
 
 
 def apply_link_change(connection: sqlite3.Connection, change: LinkChange) -> None:
-    """Apply an entry of the log."""
+    """Apply a log entry about links to the tables."""
     if isinstance(change, ForwardedEvents):
         connection.execute(
             "INSERT INTO origin VALUES (?, ?) ON CONFLICT DO UPDATE SET offset = max(offset, excluded.offset)",

@@ -71,7 +71,7 @@ class Store(Protocol):
 
     @property
     def webhooks(self) -> WebhookStore:
-        """What it knows of webhooks."""
+        """The part of the store that is about webhooks."""
 
     @property
     def stamp(self) -> int:
@@ -172,7 +172,7 @@ class Store(Protocol):
         """Note that a peer has our log up to the offset `cursor`."""
 
     def set_region(self, peer: str, region: bytes) -> None:
-        """Store what lies behind a peer."""
+        """Store the region behind a peer, encoded."""
 
     def add_dead_letters(self, letters: Sequence[DeadLetter], keep: int) -> None:
         """Add refused events (their numbers are ignored). The oldest are deleted when there are more than `keep`."""
@@ -181,4 +181,4 @@ class Store(Protocol):
         """A page of refused events with numbers above `after`."""
 
     def close(self) -> None:
-        """Close it; no call may follow."""
+        """Close the store; no call may follow."""

@@ -278,7 +278,7 @@ class SqliteStore:
 
 
 def _name(entry: tuple[int, Change]) -> str:
-    """What a change is about."""
+    """The subscription, token or peer that a change is about."""
     change = entry[1]
     if isinstance(change, SubscriptionPut | SubscriptionEnd | SinkSecrets):
         return change.id

@@ -87,13 +87,13 @@ class WebhookStore(Protocol):
         """The secrets of a subscription."""
 
     def state(self, id: str) -> WebhookState | None:
-        """How its deliveries stand."""
+        """How the deliveries of a subscription stand; None if nothing was sent yet."""
 
     def due(self) -> list[tuple[str, int]]:
         """The subscriptions with a delivery to try again, and when."""
 
     def by_callback(self, digest: str) -> str | None:
-        """The subscription with that callback."""
+        """The id of the subscription whose callback has this digest."""
 
     def save(self, changes: WebhookChanges, keep: int) -> None:
         """Store changes in one transaction; of attempts and dead letters each subscription keeps the newest."""

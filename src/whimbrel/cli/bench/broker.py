@@ -96,7 +96,7 @@ def _threads(row: Result) -> str:
 
 
 def _rival_rows(rival: Result) -> list[tuple[str, str, str]]:
-    """What another server did, without matching."""
+    """The figures of another server, which does not match, as rows of the table."""
     name = rival["name"]
     if "skipped" in rival:
         return [(f"{name}", "left out", rival["skipped"])]

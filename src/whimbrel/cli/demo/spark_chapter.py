@@ -67,7 +67,7 @@ def _loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def play(console: Console, background: SparkInBackground, sizes: StreamSizes | None = None) -> StreamTotals:
-    """Show the chapter."""
+    """Show the chapter on the console, and return its counts."""
     from whimbrel.lab.quote_stream import QuoteStream, StreamSizes
 
     sizes = sizes or StreamSizes()

@@ -97,7 +97,7 @@ def batches(events: Sequence[bytes], count: int, size: int, prefix: str) -> list
 
 
 async def import_filters(broker: BrokerProcess, filters: Sequence[str]) -> float:
-    """Create durable PULL subscriptions; seconds."""
+    """Create durable PULL subscriptions. Return the seconds that it took."""
     began = time.perf_counter()
     connection = await Connection.open(broker.host, broker.port)
     for start in range(0, len(filters), _IMPORTED):
@@ -108,7 +108,7 @@ async def import_filters(broker: BrokerProcess, filters: Sequence[str]) -> float
 
 
 async def publish_all(broker: BrokerProcess, bodies: Sequence[bytes], connections: int = _CONNECTIONS) -> float:
-    """Publish all bodies over some connections; seconds."""
+    """Publish all bodies over some connections. Return the seconds that it took."""
     waiting = list(reversed(bodies))
 
     async def work() -> None:

@@ -41,7 +41,7 @@ class RivalBroker(ABC):
 
     @abstractmethod
     async def prepare(self, connection: Streams, number: int) -> None:
-        """What a publisher's connection needs first."""
+        """Send what a publisher's connection needs first."""
 
     @abstractmethod
     def publish(self, number: int, event: bytes) -> bytes:
@@ -103,7 +103,7 @@ class RedisStreams(RivalBroker):
         return [self.program, *chosen, "--save", ""]
 
     async def prepare(self, connection: Streams, number: int) -> None:
-        """See `RivalBroker`."""
+        """Send nothing: a stream is made by its first entry."""
 
     def publish(self, number: int, event: bytes) -> bytes:
         return _resp(b"XADD", b"bench", b"*", b"e", event)

@@ -45,7 +45,7 @@ class TreeTest(NamedTuple):
         return (self.attribute,)
 
     def read(self, event: Event) -> Result:
-        """The result on an event."""
+        """The result of the test on an event."""
         keys = event.keys(self.attribute)
         if not keys or not self.cut:
             return keys[0] if keys else ABSENT
@@ -108,7 +108,7 @@ class PairTest(NamedTuple):
         return self.attribute, self.other
 
     def read(self, event: Event) -> Result:
-        """The result on an event."""
+        """The result of the test on an event."""
         order = compared(event, self.attribute, self.other)
         return next((result for result, orders in _RESULTS[self.comparison].items() if order in orders), ABSENT)
 
@@ -139,7 +139,7 @@ class Facts:
 
     @staticmethod
     def of(conjunction: Conjunction) -> Facts:
-        """What a conjunction says."""
+        """The facts that follow from a conjunction."""
         facts = Facts({name: interval_of(constraint) for name, constraint in conjunction.constraints})
         for link in conjunction.links:
             test, result = _TEST_OF[link.op]
@@ -147,7 +147,7 @@ class Facts:
         return facts
 
     def add(self, test: AnyTest, result: Result) -> None:
-        """Take one more predicate."""
+        """Add what follows from one more predicate: the test has this result."""
         if isinstance(test, PairTest):
             pair = test.attribute, test.other
             self.orders[pair] = self.orders.get(pair, ALL_ORDERS) & test.orders(result)

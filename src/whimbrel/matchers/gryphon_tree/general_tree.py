@@ -33,7 +33,7 @@ class GeneralNode:
 
     @property
     def star(self) -> GeneralNode | GeneralLeaf | None:
-        """The end of the `*` edge."""
+        """The child at the end of the `*` edge; None without one."""
         return self.edges.get(STAR)
 
     def hang(self, label: Result, child: GeneralNode | GeneralLeaf) -> None:

@@ -110,7 +110,7 @@ class Hanson(BaseMatcher):
         return found
 
     def _walk(self, event: Event) -> list[int]:
-        """The search in the dynamic trees."""
+        """Search the dynamic trees, which are not compiled."""
         visited = candidates = evaluated = 0
         out: list[int] = []
         for attribute in event.attributes:

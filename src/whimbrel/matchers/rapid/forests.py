@@ -81,7 +81,7 @@ class Forests:
         self._stack = np.empty(2 * properties + 8, np.int32)
 
     def _plan(self, plans: list[tuple[int, int, int, bool]]) -> TreeTable:
-        """The table of empty trees."""
+        """Make the table of all trees, each of them empty."""
         count, k = len(plans), self.properties
         blocks = np.zeros((count, self.words), np.uint64)
         orders = np.zeros((count, max(1, k)), np.int32)

@@ -77,7 +77,7 @@ class PredicateGroup:
             self.min_low, self.max_low, self.min_high, self.max_high = self.bounds()
 
     def bounds(self) -> tuple[Cut, Cut, Cut, Cut]:
-        """The index, computed from the members."""
+        """The four bounds of the index, computed from the members."""
         lows = [member.low for member in self.members.values()]
         highs = [member.high for member in self.members.values()]
         return min(lows), max(lows), min(highs), max(highs)

@@ -95,7 +95,7 @@ class SchemaDefinitions:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """All but the version, to compare."""
+        """Everything but the version: two schemas with equal contents define the same."""
         named = self.type_attribute, self.default_type, self.own_type_attribute
         return *named, self.domains, self.domain_names, self.types
 

@@ -207,7 +207,7 @@ def _table(document: Mapping[str, object], name: str, problems: list[SchemaError
 
 
 def written(state: SchemaDefinitions) -> dict[str, object]:
-    """The definitions as a document."""
+    """Turn definitions into a document of plain dicts, lists and texts."""
     document: dict[str, object] = {"version": state.version, "type_attribute": state.type_attribute}
     if state.default_type is not None:
         document["default_type"] = state.default_type

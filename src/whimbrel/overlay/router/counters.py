@@ -43,5 +43,5 @@ class Counters:
 
     @property
     def work(self) -> int:
-        """All matching work."""
+        """All matching work: nodes visited and comparisons made."""
         return self.visited + self.tested

@@ -39,7 +39,7 @@ class DurableLink(Generic[Item]):
 
     @property
     def taken(self) -> int:
-        """The number to acknowledge."""
+        """The number of the last message taken, which is to be acknowledged."""
         return self._taken
 
     def acknowledge(self, number: int) -> None:

@@ -39,12 +39,12 @@ class TreeOptimizer:
         trees.restart(is_led=True)
 
     def add(self, interest: Interest) -> None:
-        """Note that a filter came."""
+        """Insert a new filter into the tree, to be published later."""
         self._trees.change(interest)
         self._changes.append(interest)
 
     def remove(self, key: bytes) -> None:
-        """Note that a filter went."""
+        """Remove a filter from the tree, to be published later."""
         self._trees.change(key)
         self._changes.append(key)
 

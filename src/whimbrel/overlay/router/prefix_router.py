@@ -67,7 +67,7 @@ class PrefixRouter(Router):
 
     @property
     def depth(self) -> int | None:
-        """How deep its prefixes go."""
+        """The depth at which its prefixes are cut off; None if they are not."""
         return self._settings.depth
 
     @property

@@ -118,7 +118,7 @@ def _text(snapshot: TreeSnapshot, node: int) -> str:
 
 
 def as_object(hop: Hop) -> dict[str, Any]:
-    """A hop as JSON has it."""
+    """A hop as JSON-ready data."""
     return {
         "router": hop.router, "from": hop.arrival, "by": hop.how, "prefix_nodes": hop.nodes,
         "forwarded": {

@@ -94,7 +94,7 @@ class Network:
             self.now = max(self.now, until)
 
     def is_up(self, name: str) -> bool:
-        """Whether a router is not down."""
+        """Whether a router is running."""
         return name not in self._down
 
     def optimize(self, name: str) -> None:

@@ -37,7 +37,7 @@ class PaperWorkload:
         self._names = names
 
     def filter(self) -> Filter:
-        """A filter that some event can match."""
+        """Draw a filter that some event can match."""
         while True:
             terms = tuple(self._term() for _ in range(self._normal(2, 8)))
             made = Filter(And(terms))
@@ -45,7 +45,7 @@ class PaperWorkload:
                 return made
 
     def event(self) -> dict[str, object]:
-        """An event."""
+        """Draw an event."""
         return {self._name(): self._value() for _ in range(self._normal(2, 12))}
 
     def _term(self) -> Compare:

@@ -26,11 +26,11 @@ class TreeStore:
 
     @property
     def latest(self) -> TreeSnapshot:
-        """The youngest version."""
+        """The snapshot of the youngest version."""
         return self._snapshots[self._latest]
 
     def get(self, version: Version) -> TreeSnapshot | None:
-        """A version, if it is there."""
+        """The snapshot of a version; None if the store does not have it."""
         return self._snapshots.get(version)
 
     def versions(self) -> list[Version]:

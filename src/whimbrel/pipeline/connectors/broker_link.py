@@ -80,7 +80,7 @@ class BrokerLink:
         return msgspec.json.decode(self._client.call(call), type=MatchStatus)
 
     def reading(self) -> EventReading:
-        """How events are read."""
+        """Ask the broker how it reads events."""
         return msgspec.json.decode(self._client.call(wire.get("/matches/settings")), type=EventReading)
 
     def versions(self, first: int, until: int, since: int) -> list[SubscriptionVersion]:

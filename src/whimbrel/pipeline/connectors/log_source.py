@@ -158,7 +158,7 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
             return {"log": reader.id, "offset": start}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """The admission control of this query."""
+        """Bound each micro-batch by `maxEventsPerTrigger`."""
         return ReadMaxRows(self._options.per_trigger) if self._options.per_trigger else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802

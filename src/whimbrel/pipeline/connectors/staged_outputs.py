@@ -48,7 +48,7 @@ class StagedOutputs:
         return None
 
     def write(self, frame: DataFrame, path: str, format: OutputFormat) -> None:
-        """Write a table beside its place."""
+        """Write a table to a directory beside its place."""
         if is_remote(path):
             frame.write.mode("overwrite" if self.overwrite else "error").format(format.value).save(path)
             return

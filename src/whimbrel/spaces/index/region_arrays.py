@@ -109,7 +109,7 @@ class DimensionSpaces(NamedTuple):
 
 
 class IndexArrays(NamedTuple):
-    """All arrays of a role."""
+    """All arrays of the regions of one role."""
 
     rows: RegionRows
     lows: OrderedList

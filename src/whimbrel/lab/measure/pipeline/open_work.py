@@ -51,7 +51,7 @@ def run_open(work: Work, bench: Workbench) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Opener:
-    """Runs in a worker."""
+    """The task that opens the index in a worker, matches, and reports times and memory."""
 
     SCHEMA = (
         "worker bigint, ms double, mapped_mb double, private_mb double, shared_mb double, process_private_mb double"

@@ -34,7 +34,7 @@ _FEW = 2
 
 @dataclass(slots=True)
 class Workbench:
-    """Where works run."""
+    """The session and the folders that all works of a run share."""
 
     spark: SparkSession
     scratch: Path
