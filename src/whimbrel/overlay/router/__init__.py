@@ -6,7 +6,6 @@ prefix_router    routes by prefix
 view             a version of the tree as one router sees it
 optimizer        decides what the tree is, and when a version of it is published
 baselines        routing as SIENA does, and flooding
-durable_link     one end of a link that loses no message
 counters         what a router counts
 trace            explains the route of an event
 """

@@ -15,10 +15,10 @@ from random import Random
 from typing import TypeAlias
 
 from whimbrel.model.event import Event
-from whimbrel.overlay.router.durable_link import DurableLink
 from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import Router
 from whimbrel.overlay.router.router_messages import Effects, Forwarded, Message
+from whimbrel.overlay.simulation.durable_link import DurableLink
 from whimbrel.overlay.simulation.run_history import RunHistory
 from whimbrel.overlay.topology import Topology
 from whimbrel.overlay.tree.paths import Interest
