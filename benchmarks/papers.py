@@ -8,7 +8,7 @@ answers of everybody else, not to race.
 """
 
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.paper_competitor import PaperMatcher
+from whimbrel.lab.measure.matching.paper_rival import PaperMatcher
 from whimbrel.lab.measure.matching.rival import Rival
 from whimbrel.matchers import MATCHERS
 

@@ -15,7 +15,7 @@ from whimbrel.lab.measure.benchmark_results import NoMarks, Verdict, default_fol
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching import process_start as start
 from whimbrel.lab.measure.matching.cases import SpeedClaim
-from whimbrel.lab.measure.matching.engine_competitor import Engine, build
+from whimbrel.lab.measure.matching.engine_rival import Engine, build
 from whimbrel.lab.measure.matching.match_tables import FILES, tables_of
 from whimbrel.lab.measure.matching.race import run_race
 from whimbrel.lab.measure.matching.rival import Answers, CannotTakePart, MatchesDiffer, Pairs, Rival

@@ -12,8 +12,8 @@ import pyarrow as pa
 from whimbrel.engine.index import Index
 from whimbrel.lab.harness.experiment import Timed
 from whimbrel.lab.harness.measures import Row
-from whimbrel.lab.measure.matching.engine_competitor import Engine
-from whimbrel.lab.measure.matching.paper_competitor import PaperMatcher
+from whimbrel.lab.measure.matching.engine_rival import Engine
+from whimbrel.lab.measure.matching.paper_rival import PaperMatcher
 from whimbrel.lab.measure.matching.rival import Answers, Rival
 from whimbrel.lab.measure.timing import affordable, seconds_of
 from whimbrel.lab.workloads import Workload

@@ -12,7 +12,7 @@ from whimbrel.lab.harness.contenders import race
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.measure.matching.engine_competitor import Engine
+from whimbrel.lab.measure.matching.engine_rival import Engine
 from whimbrel.lab.workloads import make
 
 

@@ -16,7 +16,7 @@ from whimbrel.lab.harness.contenders import ENGINE, repeated
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Line, Panel
-from whimbrel.lab.measure.matching.engine_competitor import Engine
+from whimbrel.lab.measure.matching.engine_rival import Engine
 from whimbrel.lab.measure.timing import Times, affordable
 from whimbrel.lab.workloads import make
 

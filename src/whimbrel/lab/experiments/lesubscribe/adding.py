@@ -11,7 +11,7 @@ from whimbrel.lab.harness.contenders import ENGINE
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.measure.matching.paper_competitor import PaperMatcher
+from whimbrel.lab.measure.matching.paper_rival import PaperMatcher
 from whimbrel.lab.workloads import make
 from whimbrel.model.matcher import Matcher
 

@@ -12,7 +12,7 @@ from whimbrel.lab.measure import machine
 from whimbrel.lab.measure.benchmark_results import BenchSettings, Progress, Verdict, check_names, no_progress
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.engine_competitor import TEXT_SAMPLE, Engine, batches, build, singles, warm_up
+from whimbrel.lab.measure.matching.engine_rival import TEXT_SAMPLE, Engine, batches, build, singles, warm_up
 from whimbrel.lab.measure.matching.process_start import starts
 from whimbrel.lab.measure.matching.race import Race, run_race
 from whimbrel.lab.measure.matching.rival import Rival, RivalMaker

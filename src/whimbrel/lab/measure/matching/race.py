@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from whimbrel.lab.measure.benchmark_results import Progress
-from whimbrel.lab.measure.matching.engine_competitor import Engine
+from whimbrel.lab.measure.matching.engine_rival import Engine
 from whimbrel.lab.measure.matching.rival import Answers, CannotTakePart, MatchesDiffer, Rival
 from whimbrel.lab.measure.timing import Times, affordable
 from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter

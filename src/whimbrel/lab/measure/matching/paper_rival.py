@@ -1,4 +1,4 @@
-"""A matcher of the papers as a competitor: loaded in bulk where it can, matched by its fastest way for tables."""
+"""A matcher of the papers as a rival: loaded in bulk where it can, matched by its fastest way for tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine as a competitor, and what is measured of it alone: loading, batches, single events, both cores."""
+"""The engine as a rival in races, and what is measured of it alone: loading, batches, single events, both cores."""
 
 from __future__ import annotations
 
