@@ -19,6 +19,7 @@ from whimbrel import Filter, Index
 from whimbrel.engine.access.kernel import SCRATCH_AT
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live import segment_set as engine
+from whimbrel.engine.live.head import EVALUATE_NS
 from whimbrel.engine.matching.workspace import Workspace
 from whimbrel.matchers.checks import CHECKS, Check
 from whimbrel.model.errors import FilterWarning
@@ -354,7 +355,7 @@ def test_filters_that_need_verifying_match_columns_that_cannot_be_taken_from() -
 
 
 def test_the_head_is_checked_until_that_has_cost_a_segment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "HEAD_CHECKED", 60)
+    monkeypatch.setattr(engine, "HEAD_NS", 60 * EVALUATE_NS)
     index = Index()
     for id in range(10):
         index.add(id, f"x >= {id}")

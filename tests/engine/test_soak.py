@@ -15,6 +15,7 @@ from tests.engine.hunting import World
 from tests.engine.test_stateful import Subscriptions, wait_for_merges
 from whimbrel import Filter, Index
 from whimbrel.engine.live import segment_set as engine
+from whimbrel.engine.live.head import EVALUATE_NS
 from whimbrel.model.event import Event
 
 
@@ -142,7 +143,7 @@ def test_readers_see_one_moment_whatever_the_writer_does(
     seeds: range, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "HEAD", 8)
-    monkeypatch.setattr(engine, "HEAD_CHECKED", 3)
+    monkeypatch.setattr(engine, "HEAD_NS", 3 * EVALUATE_NS)
     monkeypatch.setattr(engine, "FANOUT", 3)
     for seed in seeds:
         assert _run(seed, tmp_path / str(seed), seconds) > 0

@@ -18,6 +18,7 @@ from tests.engine.test_index import PADDING, Id, Pair, block_pairs, check_pairs,
 from tests.strategies import events, filters
 from whimbrel import Filter, Index
 from whimbrel.engine.live import segment_set as engine
+from whimbrel.engine.live.head import EVALUATE_NS
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.event import Event
 from whimbrel.model.explain import explain
@@ -53,12 +54,12 @@ class Subscriptions(RuleBasedStateMachine):
     @initialize(ids=st.sampled_from(IDS), head=st.sampled_from([1, 3, 1_024]), checked=st.sampled_from([0, 2, 32]))
     def choose_ids_and_sizes(self, ids: list[Id], head: int, checked: int) -> None:
         self.ids = ids
-        self.before = engine.HEAD, engine.HEAD_CHECKED, engine.FANOUT
-        engine.HEAD, engine.HEAD_CHECKED, engine.FANOUT = head, checked, 3
+        self.before = engine.HEAD, engine.HEAD_NS, engine.FANOUT
+        engine.HEAD, engine.HEAD_NS, engine.FANOUT = head, checked * EVALUATE_NS, 3
 
     def teardown(self) -> None:
         if hasattr(self, "before"):
-            engine.HEAD, engine.HEAD_CHECKED, engine.FANOUT = self.before
+            engine.HEAD, engine.HEAD_NS, engine.FANOUT = self.before
         wait_for_merges(self.index)
         shutil.rmtree(self.directory)
 

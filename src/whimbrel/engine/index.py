@@ -169,7 +169,7 @@ class Index(Matcher):
         search = Search(snapshot, self._timestamps, self._subscriptions, errors is not None)
         for offsets, rows, refused in match_units(search, units, self._workspaces, workers):
             self._events += len(offsets) - 1
-            segments.searched(snapshot, len(offsets) - 1)
+            segments.searched(snapshot, len(offsets) - 1, source.segment_ns)
             self._unit = units.size
             if errors is not None:
                 errors.extend(refused)

@@ -14,6 +14,7 @@ import pytest
 from tests.engine.test_stateful import wait_for_merges
 from whimbrel import Filter, Index
 from whimbrel.engine.live import segment_set as engine
+from whimbrel.engine.live.head import EVALUATE_NS
 
 STEPS = 300
 READERS: dict[str, Callable[[Index], list[int]]] = {
@@ -55,7 +56,7 @@ def reading(read: Callable[[], None], threads: int = 2) -> Iterator[None]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Heads of a few entries, so that there are many segments and merges."""
     monkeypatch.setattr(engine, "HEAD", 8)
-    monkeypatch.setattr(engine, "HEAD_CHECKED", 3)
+    monkeypatch.setattr(engine, "HEAD_NS", 3 * EVALUATE_NS)
     monkeypatch.setattr(engine, "FANOUT", 3)
 
 

@@ -13,6 +13,7 @@ from tests.engine.live.merges import wait_for_merges
 from whimbrel import Index
 from whimbrel.engine.access.shared.packing import VERIFY_BIT, leave_out_dead
 from whimbrel.engine.live import segment_set as engine
+from whimbrel.engine.matching.event_forms import ObjectSource
 
 
 @given(
@@ -90,7 +91,7 @@ def test_searches_pay_for_merging_what_changes_left(monkeypatch: pytest.MonkeyPa
 
 
 def test_batches_pay_for_merging_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "SEGMENT_IN_BATCH_NS", 1_000_000_000)
+    monkeypatch.setattr(ObjectSource, "segment_ns", 1_000_000_000)
     index = Index()
     for first in (0, 10, 20):
         index.add_many((number, f"x = {number}") for number in range(first, first + 10))

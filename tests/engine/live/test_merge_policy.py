@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whimbrel.engine.live.merge_policy import MERGE_NS, ROW_NS, is_time_to_count, like_sized, mostly_dead, paid_for
+from whimbrel.engine.live.merge_policy import MERGE_NS, ROW_NS, deaths_to_count, like_sized, mostly_dead, paid_for
 
 
 @pytest.mark.parametrize(
@@ -42,25 +42,32 @@ def test_a_growing_index_rewrites_each_subscription_a_few_times() -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "dead", "merged"),
-    [([], [], []), ([10], [4], []), ([10], [5], [0]), ([0], [0], []), ([3, 9, 4], [3, 0, 2], [0, 2])],
+    [
+        ([], [], []),
+        ([10], [4], []),
+        ([10], [5], [0]),
+        ([0], [0], []),
+        ([3, 9, 4], [3, 0, 2], [0, 2]),
+        ([20, 9, 10, 11, 11], [10, 0, 0, 0, 1], [0, 1, 2, 4]),  # with those that are no larger than what is left
+    ],
 )
 def test_mostly_dead_segments_are_rewritten(sizes: list[int], dead: list[int], merged: list[int]) -> None:
     assert mostly_dead(sizes, dead) == merged
 
 
 @pytest.mark.parametrize(
-    ("deaths", "sizes", "is_time"),
+    ("sizes", "dead", "deaths"),
     [
-        (0, [], False),
-        (100, [], True),
-        (99, [1], False),
-        (100, [300], True),
-        (100, [301], False),
-        (101, [200, 103], True),
+        ([], [], 0),
+        ([300], [0], 150),
+        ([300], [149], 18),  # one in sixteen
+        ([301], [100], 51),
+        ([400, 101], [100, 0], 51),
+        ([400, 0], [0, 0], 200),  # an empty one cannot become mostly dead
     ],
 )
-def test_the_dead_are_counted_when_a_third_may_have_died(deaths: int, sizes: list[int], is_time: bool) -> None:
-    assert is_time_to_count(deaths, sizes, head=100) is is_time
+def test_the_dead_are_counted_when_a_segment_may_be_mostly_dead(sizes: list[int], dead: list[int], deaths: int) -> None:
+    assert deaths_to_count(sizes, dead) == deaths
 
 
 @pytest.mark.parametrize(
@@ -70,11 +77,17 @@ def test_the_dead_are_counted_when_a_third_may_have_died(deaths: int, sizes: lis
         ([5], 100, []),  # nothing to merge
         ([5, 5], 9, []),  # not paid for yet
         ([5, 5], 10, [0, 1]),
-        ([900, 5, 20, 5], 10, [1, 3]),  # the smallest
-        ([900, 5, 20, 5], 30, [1, 2, 3]),
-        ([900, 5, 20, 5], 930, [0, 1, 2, 3]),
-        ([7, 7, 7], 14, [0, 1]),
+        ([9_000, 5, 20, 5], 9_030, [0, 1, 2, 3]),
+        ([7, 7, 7], 21, [0, 1, 2]),
     ],
 )
 def test_segments_are_merged_once_searches_have_paid_for_it(sizes: list[int], rows: int, merged: list[int]) -> None:
     assert paid_for(sizes, MERGE_NS + ROW_NS * rows) == merged
+
+
+def test_segments_pay_for_their_own_merge() -> None:
+    """Of four segments three cost time, and each as much: merging the two smallest saves a third of it."""
+    sizes, two, three = [90_000, 5, 20, 5], MERGE_NS + ROW_NS * 10, MERGE_NS + ROW_NS * 30
+    assert paid_for(sizes, 3 * three // 2 - 2) == []
+    assert paid_for(sizes, 3 * three // 2) == [1, 2, 3]
+    assert paid_for([90_000, 5, 50_000, 5], 3 * two) == [1, 3]

@@ -9,7 +9,7 @@ evaluated. A table grows while others search it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from whimbrel.engine.access.shared.arrays import SCRATCH, TASK
 from whimbrel.engine.access.shared.packing import VERIFY_BIT
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
-from whimbrel.model.intervals import Cut, IntervalSet
+from whimbrel.model.intervals import STRINGS, Cut, IntervalSet
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, SortKey
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.lookup import Lookup
@@ -96,10 +96,9 @@ def checks_of(dictionary: Dictionary, conjunction: Conjunction) -> tuple[list[tu
     is_exact = not conjunction.links
     for name, constraint in conjunction.constraints:
         attr = dictionary.sources.get(name)
-        wanted = _wanted(constraint)
-        is_exact = is_exact and constraint.is_plain and attr is not None
+        is_exact = is_exact and _is_decided(constraint) and attr is not None
         if attr is not None:
-            for values in wanted:
+            for values in _wanted(constraint):
                 spans = _spans(dictionary, attr, values)
                 found.append((sum(span[1] - span[0] for span in spans), attr, spans))
     rows: list[tuple[int, ...]] = []
@@ -113,7 +112,13 @@ def _wanted(constraint: Constraint) -> list[IntervalSet]:
     if constraint.missing or constraint.null:
         return []
     groups = [IntervalSet.points(group) for group in constraint.required if NULL_KEY not in group]
-    return [constraint.values, *groups] if constraint.bound else groups
+    return groups if groups and not constraint.bound else [constraint.values, *groups]
+
+
+def _is_decided(constraint: Constraint) -> bool:
+    """Whether `_wanted` is all that a constraint asks."""
+    asks_states = constraint.missing or constraint.null or any(NULL_KEY in group for group in constraint.required)
+    return not (asks_states or constraint.include or constraint.exclude or constraint.forbidden)
 
 
 def _spans(dictionary: Dictionary, attr: int, values: IntervalSet) -> list[Span]:
@@ -122,6 +127,9 @@ def _spans(dictionary: Dictionary, attr: int, values: IntervalSet) -> list[Span]
     pairs = list(values.pairs())
     if len(pairs) > MOST_INTERVALS:
         return [(*_span(dictionary, lookup, pairs[0][0], pairs[-1][1])[:2], 1, 0)]
+    lacked = None if lookup.ordered else STRINGS.minus(values).as_points()
+    if lacked:
+        return [*_spans(dictionary, attr, values.minus(STRINGS)), *_spans_without(lookup, lacked)]
     spans: list[Span] = []
     for low, high in pairs:
         points = IntervalSet((low, high)).as_points()
@@ -131,6 +139,16 @@ def _spans(dictionary: Dictionary, attr: int, values: IntervalSet) -> list[Span]
             places = (_place(lookup, point) for point in points)
             spans += ((rank, rank, rank, rank) if is_constant else (rank, rank, 1, 0) for rank, is_constant in places)
     return spans
+
+
+def _spans_without(lookup: Lookup, lacked: Sequence[SortKey]) -> list[Span]:
+    """The rank intervals of all strings but a few, where strings are not ordered: unknown ones have the last rank."""
+    places = [_place(lookup, key) for key in lacked]
+    known = sorted(rank for rank, is_constant in places if is_constant)
+    last = lookup.time_base - 1
+    firsts, lasts = [lookup.string_base, *(rank + 1 for rank in known)], [*(rank - 1 for rank in known), last]
+    sure_lasts = [*lasts[:-1], last if len(known) == len(places) else last - 1]
+    return [(low, high, low, sure) for low, high, sure in zip(firsts, lasts, sure_lasts, strict=True)]
 
 
 def _span(dictionary: Dictionary, lookup: Lookup, low: Cut, high: Cut) -> Span:

@@ -8,6 +8,7 @@ Without segments, filters are evaluated one by one.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +17,9 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live.check_table import CheckTable
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
+
+EVALUATE_NS, VERIFY_NS = 10_000, 100_000
+"""What it takes to evaluate a filter, about: alone, and for an event of a batch, which must be read anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,8 @@ class Head:
 
     def __init__(self) -> None:
         self.entries: list[HeadEntry] = []
-        self.checked = 0
-        """Filters that searches have evaluated."""
+        self.spent = 0
+        """Nanoseconds, about, that searches have spent on the head beyond what a segment would have cost them."""
         self.built: tuple[int, Segment] | None = None
         """The first entries as a segment, and how many they are, if some search needed it."""
         self._filing = threading.Lock()
@@ -44,12 +48,17 @@ class Head:
     def search(self, size: int, event: AnyEvent, timestamps: Collection[str]) -> list[int]:
         """The rows of those of the first `size` entries that match an event, by evaluating all of them."""
         whole = Event.of(event, timestamps)
-        self.checked += size
+        self.spent += size * EVALUATE_NS
         return [
             entry.row
             for entry in islice(self.entries, size)
             if any(conjunction.matches(whole) for conjunction in entry.filter.conjunctions)
         ]
+
+    def filter(self, row: int) -> Filter | None:
+        """The filter of a row; None if it is not in the head."""
+        place = bisect_left(self.entries, row, key=lambda entry: entry.row)
+        return self.entries[place].filter if place < len(self.entries) and self.entries[place].row == row else None
 
     def tables(self, segments: tuple[Segment, ...], size: int) -> Mapping[int, CheckTable]:
         """The tables, by id of their segment, in which the first `size` entries are filed."""

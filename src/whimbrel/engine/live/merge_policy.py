@@ -31,38 +31,44 @@ def like_sized(sizes: Sequence[int], head: int, fanout: int) -> list[int]:
 def mostly_dead(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
     """The segments of which at least half the subscriptions are dead, by place in `sizes`.
 
-    >>> mostly_dead([10, 10, 0], [5, 4, 0])
-    [0]
+    With them those that have no more living subscriptions than the largest one: they cost little more.
+
+    >>> mostly_dead([10, 10, 0], [5, 4, 0]), mostly_dead([10, 10, 4], [5, 4, 0])
+    ([0], [0, 2])
     """
-    return [place for place, size in enumerate(sizes) if size and 2 * dead[place] >= size]
+    alive = [size - gone for size, gone in zip(sizes, dead, strict=True)]
+    highest = max((left for left, gone in zip(alive, dead, strict=True) if gone and gone >= left), default=-1)
+    return [place for place, left in enumerate(alive) if sizes[place] and (left <= highest or dead[place] >= left)]
 
 
-def is_time_to_count(deaths: int, sizes: Sequence[int], head: int) -> bool:
-    """Whether enough subscriptions died since the last count that some segment may be mostly dead.
+def deaths_to_count(sizes: Sequence[int], dead: Sequence[int]) -> int:
+    """How many more subscriptions must die before the dead of each segment are counted again.
 
-    Counting reads the numbers of all subscriptions, so a third of them, and at least a head, must have died.
+    So many that some segment may be mostly dead. Counting reads a number for each subscription, so one in 16 at least.
 
-    >>> is_time_to_count(2_000, [3_000], head=1_024), is_time_to_count(2_000, [9_000], head=1_024)
-    (True, False)
+    >>> deaths_to_count([3_000, 8_000], [0, 3_900]), deaths_to_count([3_000, 8_000], [0, 0])
+    (687, 1500)
     """
-    return deaths >= head and 3 * deaths >= sum(sizes)
+    lacking = ((size + 1) // 2 - gone for size, gone in zip(sizes, dead, strict=True) if size)
+    return max(min(lacking, default=0), sum(sizes) // 16)
 
 
 def paid_for(sizes: Sequence[int], spent: int) -> list[int]:
-    """The smallest segments, as many as can be merged in the time that was spent, by place in `sizes`; none if too few.
+    """The smallest segments, as many as can be merged in the time that was spent on them, by place in `sizes`.
 
-    Searches spend it on every segment but one, so that merging at most doubles what they would have spent at best.
+    Searches spend it on every segment but one, on each as much. So merging at most doubles what they would have spent
+    at best, and what a small segment costs beside a large one does not pay for merging it with each new head.
 
-    >>> paid_for([9_000, 1_000, 1_000], 20_000_000), paid_for([9_000, 1_000, 1_000], 40_000_000)
+    >>> paid_for([9_000, 1_000, 1_000], 28_000_000), paid_for([9_000, 1_000, 1_000], 32_000_000)
     ([1, 2], [0, 1, 2])
     """
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     rows = chosen = 0
     for count, place in enumerate(order, 1):
         rows += sizes[place]
-        if merge_cost(rows) <= spent:
+        if count > 1 and merge_cost(rows) <= spent * (count - 1) // (len(sizes) - 1):
             chosen = count
-    return sorted(order[:chosen]) if chosen > 1 else []
+    return sorted(order[:chosen])
 
 
 def merge_cost(rows: int) -> int:

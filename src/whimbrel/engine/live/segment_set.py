@@ -16,7 +16,7 @@ import numpy as np
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.warm_up import WARM_UP
 from whimbrel.engine.live.head import Head, HeadEntry
-from whimbrel.engine.live.merge_policy import is_time_to_count, like_sized, merge_cost, mostly_dead, paid_for
+from whimbrel.engine.live.merge_policy import deaths_to_count, like_sized, merge_cost, mostly_dead, paid_for
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.model.event import Event
 
@@ -27,14 +27,12 @@ if TYPE_CHECKING:
 
 HEAD = 1_024
 """Subscriptions that the head holds before it becomes a segment."""
-HEAD_CHECKED = 1_024
-"""Filters of the head that matches may evaluate, over all matches, before it becomes a segment, which costs as much."""
+HEAD_NS = 10_000_000
+"""Nanoseconds that searches may spend on the head, beyond what a segment would cost them, before it becomes one."""
 FANOUT = 4
 """Segments of like size that are merged into one."""
-SEGMENT_NS, SEGMENT_IN_BATCH_NS, ENTRY_NS = 5_000, 400, 5
-"""What one more segment costs a single event and an event of a batch, and an entry of the head any event, about."""
-ENTRIES_CHECKED = 2_000
-"""Entries of the head that are searched in compiled code in the time that evaluating a filter takes."""
+SEGMENT_NS, ENTRY_NS = 5_000, 7
+"""What one more segment costs a single event, and an entry of the head any event, about."""
 SPENT_AT_ONCE = 2_000_000
 """Nanoseconds that searches spend on several segments before merging is thought of again."""
 
@@ -48,6 +46,7 @@ class SegmentSet:
         self.sample: pa.Table | list[Event] | None = None
         self._merger: threading.Thread | None = None
         self._deaths = 0  # since the dead of each segment were last counted
+        self._count_at = 0  # how many of these are needed to count again, if they are more than a head
         self._spent = 0  # by searches, on segments that could be merged; of several threads, some may not be counted
         self._due = SPENT_AT_ONCE  # when merging is thought of
 
@@ -58,12 +57,12 @@ class SegmentSet:
         """
         snapshot = self.snapshot
         if len(snapshot.segments) > 1 or snapshot.head_size:
-            self._spend(_parts_to_merge(snapshot) * SEGMENT_NS + snapshot.head_size * ENTRY_NS)
+            self._spend(_saved_by_merging(snapshot, SEGMENT_NS))
             return self._ready(snapshot)
         return snapshot
 
     def _ready(self, snapshot: Snapshot) -> Snapshot:
-        if not snapshot.head_size or snapshot.head.checked <= HEAD_CHECKED:
+        if not snapshot.head_size or snapshot.head.spent <= HEAD_NS:
             return snapshot
         return self._flushed() or snapshot
 
@@ -72,12 +71,12 @@ class SegmentSet:
         snapshot = self._ready(self.snapshot)
         return snapshot if snapshot.segments else self.compiled()
 
-    def searched(self, snapshot: Snapshot, events: int) -> None:
-        """Count that some events of a batch were matched."""
+    def searched(self, snapshot: Snapshot, events: int, segment_ns: int) -> None:
+        """Count that some events of a batch were matched, each of which one more segment costs `segment_ns`."""
         if len(snapshot.segments) > 1 or snapshot.head_size:
-            snapshot.head.checked += events * snapshot.head_size // ENTRIES_CHECKED
-            each = _parts_to_merge(snapshot) * SEGMENT_IN_BATCH_NS + snapshot.head_size * ENTRY_NS
-            self._spend(events * each)
+            head = snapshot.head
+            head.spent = max(0, head.spent + events * (snapshot.head_size * ENTRY_NS - segment_ns))
+            self._spend(events * _saved_by_merging(snapshot, segment_ns))
 
     def _spend(self, nanoseconds: int) -> None:
         self._spent += nanoseconds
@@ -121,6 +120,8 @@ class SegmentSet:
         )
         if len(entries) >= HEAD:
             self.flush()
+        elif died is not None and self._is_time_to_count():
+            self._merge_soon()
 
     def install(self, segment: Segment, rows: int) -> None:
         """Make the segment of a bulk load visible; the index then has `rows` rows."""
@@ -211,15 +212,20 @@ class SegmentSet:
         return places if len(places) > 1 else []
 
     def _is_time_to_count(self) -> bool:
-        return self._deaths >= HEAD and is_time_to_count(self._deaths, self._sizes(), HEAD)
+        return self._deaths >= max(HEAD, self._count_at)
 
     def _mostly_dead(self) -> list[int]:
-        """The segments that are mostly dead, if it is time to count the dead."""
+        """The segments that are mostly dead, and smaller ones and the head with them, if it is time to count."""
         if not self._is_time_to_count():
             return []
-        self._deaths, snapshot = 0, self.snapshot
-        masks = [snapshot.dead(segment.rows) for segment in snapshot.segments]
-        return mostly_dead(self._sizes(), [0 if mask is None else int(np.count_nonzero(mask)) for mask in masks])
+        sizes = self._sizes()
+        masks = [self.snapshot.dead(segment.rows) for segment in self.snapshot.segments]
+        dead = [0 if mask is None else int(np.count_nonzero(mask)) for mask in masks]
+        places = mostly_dead(sizes, dead)
+        self._deaths, self._count_at = 0, 0 if places else deaths_to_count(sizes, dead)
+        if places:
+            self.flush()
+        return [*places, len(sizes)] if places and len(self.snapshot.segments) > len(sizes) else places
 
     def _merge_some(self) -> bool:
         """Make one merge, and return whether there was one to make. The lock is not held while segments are merged."""
@@ -239,9 +245,12 @@ class SegmentSet:
         return True
 
 
-def _parts_to_merge(snapshot: Snapshot) -> int:
-    """How many segments there are beyond one, the head among them; none without segments, as all is in the head."""
-    return len(snapshot.segments) - (snapshot.head_size == 0) if snapshot.segments else 0
+def _saved_by_merging(snapshot: Snapshot, segment_ns: int) -> int:
+    """Nanoseconds that an event would save, about, if all were one segment. Without segments there is none to merge."""
+    if not snapshot.segments:
+        return 0
+    head = segment_ns // 3 + snapshot.head_size * ENTRY_NS if snapshot.head_size else 0
+    return (len(snapshot.segments) - 1) * segment_ns + head
 
 
 def _without_deaths(snapshot: Snapshot) -> Snapshot:

@@ -107,7 +107,7 @@ class SubscriptionSet:
 
     def filter(self, row: int) -> Filter:
         """The filter of a row, parsed again unless it was kept."""
-        found = self._filters.get(row)
+        found = self._filters.get(row) or self.segments.snapshot.head.filter(row)
         if found is None:
             text, dialect = self.texts.get(row)
             found = Filter.parse(text, dialect, self.schema)

@@ -178,7 +178,7 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
             found = workspace.search_some(table, segment, encoded, snapshot, count)
             held = settled_head(snapshot, found, events, search.filters, refused)
             if held is None:
-                snapshot.head.checked = 1 << 30  # so that it becomes a segment of the index soon
+                snapshot.head.spent = 1 << 60  # so that it becomes a segment of the index soon
                 tables, in_head = {}, []
                 segments.append(snapshot.head_segment())
             else:

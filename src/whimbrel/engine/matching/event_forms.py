@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from mmap import mmap
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 UNIT_BYTES = 4 << 20
 """Bytes of JSON that are read at once, about."""
+TABLE_NS, READ_NS = 400, 1_000
+"""What one more segment to search costs an event of a batch, about: one of a table, and one that must be read."""
 
 
 class EventBatch(Protocol):
@@ -45,6 +47,9 @@ class EventBatch(Protocol):
 
 class EventSource(Protocol):
     """Events that are taken from the front."""
+
+    segment_ns: ClassVar[int]
+    """What one more segment to search costs an event, about."""
 
     def take(self, count: int) -> EventBatch | None:
         """The next events, at most `count`; None at the end."""
@@ -210,6 +215,8 @@ _NOTHING = Event({})
 class TableSource:
     """A table, cut where a dictionary column changes its dictionary: Arrow cannot always unite two."""
 
+    segment_ns: ClassVar[int] = TABLE_NS
+
     def __init__(self, table: pa.Table) -> None:
         self._table = table
         self._cuts = dictionary_cuts(table)
@@ -228,6 +235,8 @@ class TableSource:
 class ObjectSource:
     """Objects of any iterable, which is read no further than is asked for."""
 
+    segment_ns: ClassVar[int] = READ_NS
+
     def __init__(self, objects: Iterable[AnyEvent]) -> None:
         self._objects: Iterator[AnyEvent] = iter(objects)
 
@@ -241,6 +250,8 @@ class ObjectSource:
 
 class JsonSource:
     """JSON texts in one piece of memory."""
+
+    segment_ns: ClassVar[int] = READ_NS
 
     def __init__(self, events: JsonEvents) -> None:
         self._events = events
@@ -256,6 +267,8 @@ class JsonSource:
 class LineSource:
     """JSON lines in one piece of memory, which is read no further than is asked for."""
 
+    segment_ns: ClassVar[int] = READ_NS
+
     def __init__(self, lines: JsonLines) -> None:
         self._lines = lines
 
@@ -267,6 +280,8 @@ class LineSource:
 
 class TypedSource:
     """Another source, checked against a schema event by event."""
+
+    segment_ns: ClassVar[int] = READ_NS
 
     def __init__(self, schema: Schema, source: EventSource, attributes: Collection[str]) -> None:
         self._schema = schema

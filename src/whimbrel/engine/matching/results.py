@@ -16,6 +16,7 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
+from whimbrel.engine.live.head import EVALUATE_NS, VERIFY_NS
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.array_rows import is_in, linked_rows, rows_within
 from whimbrel.engine.matching.element_checks import FAILS, UNSURE, CoupledEntries, element_checks
@@ -116,7 +117,7 @@ def settled_head(
     count = int(np.count_nonzero(doubtful))
     if count > MOST_DOUBTFUL:
         return None
-    snapshot.head.checked += count
+    snapshot.head.spent += count * VERIFY_NS
     return _verified(result[0], rows, doubtful, events, filters, refused)
 
 
@@ -233,7 +234,7 @@ def settled_head_one(
     rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
     plain: np.ndarray = rows & np.int32(ROW_MASK)
     asked = range(len(rows)) if coupled else (plain != rows).nonzero()[0].tolist()
-    snapshot.head.checked += len(asked)
+    snapshot.head.spent += len(asked) * EVALUATE_NS
     return _verified_one(plain, asked, event, timestamps, filters)
 
 
