@@ -95,6 +95,7 @@ def test_a_broker_on_the_way_and_the_optimizer_are_killed_under_load(tmp_path: P
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1_800)  # a start takes half a minute where the machine is busy
 @pytest.mark.parametrize("seed", range(10))
 def test_many_kills_lose_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
