@@ -64,3 +64,15 @@ def test_no_file_names_a_package_registry() -> None:
         if REGISTRY.search(path.read_bytes().decode("utf-8", errors="replace"))
     ]
     assert offenders == []
+
+
+def test_tests_mirror_the_tree() -> None:
+    tests = ROOT / "tests"
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    places = (ROOT / "src" / "whimbrel", ROOT)
+    assert sorted(str(one) for one in folders if not any((place / one).is_dir() for place in places)) == []
+
+
+def test_packages_say_what_they_are_for() -> None:
+    packages = sorted((ROOT / "src" / "whimbrel").rglob("__init__.py"))
+    assert [str(path) for path in packages if not path.read_text(encoding="utf-8").startswith('"""')] == []
