@@ -1,1 +1,7 @@
-"""The live page: who is logged in, what the broker does now, and the files that a browser loads."""
+"""The live page of a broker.
+
+live_feed  what the broker does now, once a second
+latency    percentiles of the last seconds
+sessions   browsers that are logged in
+static/    the files that a browser loads
+"""

@@ -5,6 +5,7 @@ region_bodies    regions of spaces as JSON
 tenant_states    the publications of one tenant, and the subscriptions on them
 topic            the publications of all tenants, as the sequencer uses them: updates in, log entries out
 space_topic      the same for subject spaces
+watchers         streams on publications that live with their connection
 topics           both, for the sequencer and the registry of subscriptions
 rendering        turns log entries into messages
 """
