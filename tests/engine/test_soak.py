@@ -146,4 +146,5 @@ def test_readers_see_one_moment_whatever_the_writer_does(
     monkeypatch.setattr(engine, "HEAD_NS", 3 * EVALUATE_NS)
     monkeypatch.setattr(engine, "FANOUT", 3)
     for seed in seeds:
+        monkeypatch.setattr(engine, "SEGMENT_NS", 10**9 if seed % 2 else 5_000)  # each search pays for a merge, or few
         assert _run(seed, tmp_path / str(seed), seconds) > 0

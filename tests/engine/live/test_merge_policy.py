@@ -58,16 +58,17 @@ def test_mostly_dead_segments_are_rewritten(sizes: list[int], dead: list[int], m
 @pytest.mark.parametrize(
     ("sizes", "dead", "deaths"),
     [
-        ([], [], 0),
+        ([], [], 10),
         ([300], [0], 150),
-        ([300], [149], 18),  # one in sixteen
+        ([640], [317], 10),  # one in sixty-four
         ([301], [100], 51),
         ([400, 101], [100, 0], 51),
-        ([400, 0], [0, 0], 200),  # an empty one cannot become mostly dead
+        ([400, 19], [0, 0], 200),  # one that is smaller than two heads is not worth it
+        ([19, 0], [9, 0], 10),
     ],
 )
 def test_the_dead_are_counted_when_a_segment_may_be_mostly_dead(sizes: list[int], dead: list[int], deaths: int) -> None:
-    assert deaths_to_count(sizes, dead) == deaths
+    assert deaths_to_count(sizes, dead, head=10) == deaths
 
 
 @pytest.mark.parametrize(

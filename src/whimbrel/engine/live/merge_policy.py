@@ -41,16 +41,17 @@ def mostly_dead(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
     return [place for place, left in enumerate(alive) if sizes[place] and (left <= highest or dead[place] >= left)]
 
 
-def deaths_to_count(sizes: Sequence[int], dead: Sequence[int]) -> int:
+def deaths_to_count(sizes: Sequence[int], dead: Sequence[int], head: int) -> int:
     """How many more subscriptions must die before the dead of each segment are counted again.
 
-    So many that some segment may be mostly dead. Counting reads a number for each subscription, so one in 16 at least.
+    So many that a segment which is worth rewriting, one of at least two heads, may be mostly dead. Counting reads a
+    number for each subscription, so one in 64 at least.
 
-    >>> deaths_to_count([3_000, 8_000], [0, 3_900]), deaths_to_count([3_000, 8_000], [0, 0])
-    (687, 1500)
+    >>> deaths_to_count([3_000, 8_000], [0, 3_900], head=1_024), deaths_to_count([3_000, 8_000], [0, 0], head=1_024)
+    (171, 1500)
     """
-    lacking = ((size + 1) // 2 - gone for size, gone in zip(sizes, dead, strict=True) if size)
-    return max(min(lacking, default=0), sum(sizes) // 16)
+    lacking = ((size + 1) // 2 - gone for size, gone in zip(sizes, dead, strict=True) if size >= 2 * head)
+    return max(min(lacking, default=head), sum(sizes) // 64)
 
 
 def paid_for(sizes: Sequence[int], spent: int) -> list[int]:

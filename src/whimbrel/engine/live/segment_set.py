@@ -46,7 +46,7 @@ class SegmentSet:
         self.sample: pa.Table | list[Event] | None = None
         self._merger: threading.Thread | None = None
         self._deaths = 0  # since the dead of each segment were last counted
-        self._count_at = 0  # how many of these are needed to count again, if they are more than a head
+        self._count_at: int | None = None  # how many of these are needed to count again; None: a head
         self._spent = 0  # by searches, on segments that could be merged; of several threads, some may not be counted
         self._due = SPENT_AT_ONCE  # when merging is thought of
 
@@ -212,7 +212,7 @@ class SegmentSet:
         return places if len(places) > 1 else []
 
     def _is_time_to_count(self) -> bool:
-        return self._deaths >= max(HEAD, self._count_at)
+        return self._deaths >= (HEAD if self._count_at is None else self._count_at)
 
     def _mostly_dead(self) -> list[int]:
         """The segments that are mostly dead, and smaller ones and the head with them, if it is time to count."""
@@ -222,7 +222,7 @@ class SegmentSet:
         masks = [self.snapshot.dead(segment.rows) for segment in self.snapshot.segments]
         dead = [0 if mask is None else int(np.count_nonzero(mask)) for mask in masks]
         places = mostly_dead(sizes, dead)
-        self._deaths, self._count_at = 0, 0 if places else deaths_to_count(sizes, dead)
+        self._deaths, self._count_at = 0, None if places else deaths_to_count(sizes, dead, HEAD)
         if places:
             self.flush()
         return [*places, len(sizes)] if places and len(self.snapshot.segments) > len(sizes) else places
