@@ -1,4 +1,12 @@
-"""A client of the broker: `AsyncClient`, and `Client` with the same calls for programs without an event loop."""
+"""A client of the broker: `AsyncClient`, and `Client` with the same calls for programs without an event loop.
+
+asynchronous, synchronous      the two clients
+wire                           requests and answers, as pure functions
+following                      streams of Server-Sent Events over many connections
+keyed                          calls about publications and subject spaces
+publisher, threaded_publisher  publish event by event, in batches underneath
+trust                          which certificates a client trusts
+"""
 
 from importlib.util import find_spec
 

@@ -2,6 +2,13 @@
 
 One process writes (`LogWriter`), any number read (`LogReader`). An acknowledged entry survives kill -9 and, if the disk
 keeps what it has synced, loss of power. Retention is by offset: `truncate` raises the floor for good.
+
+writer, checkpointer             appends with group commit; copies what was committed into the database beside it
+reader                           reads while the log is written
+file, identity, copying          the SQLite file; the id of a log, and how it changes; a copy of its rows
+match_list                       a list of numbers as bytes
+match_commit                     the match lists of a range, brought later, and how far a log is matched
+matched_numbers, version_ranges  match events of a log; keep the pairs that hold at their offsets
 """
 
 from whimbrel.log.errors import (

@@ -2,7 +2,17 @@
 
 Add a matcher by adding one module, or one package, that defines a concrete subclass of `BaseMatcher`. The registry
 imports all modules of this package and takes every such class; its `name` is the name in `MATCHERS`. A class without
-a name is a base of others.
+a name is a base of others. Modules that are no algorithm are what algorithms share:
+
+base                                   what a matcher need not do itself: ids, order, equal filters, errors
+capabilities, option_checks            which constructs a matcher supports; checks of its options
+papers, checks                         the papers in full; the conformance checks that every matcher runs
+frozen, bulk                           arrays compiled from all conjunctions; subscriptions kept as columns
+recent_conjunctions                    a structure for what came since the arrays were compiled
+conjunction_rows, runs                 conjunctions as flat arrays of rank intervals
+event_grid, constant_ranks             events as ranks: a block of them, or one by one
+equality_clusters, predicate_clusters  what the algorithms of Le Subscribe look up and count
+event_types                            several event types, each with a structure or with names of its own
 """
 
 from __future__ import annotations
