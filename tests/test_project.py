@@ -1,5 +1,6 @@
 """The project as a whole: what importing it costs, its version, what its files may say."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -73,6 +74,19 @@ def test_tests_mirror_the_tree() -> None:
     assert sorted(str(one) for one in folders if not any((place / one).is_dir() for place in places)) == []
 
 
-def test_packages_say_what_they_are_for() -> None:
-    packages = sorted((ROOT / "src" / "whimbrel").rglob("__init__.py"))
-    assert [str(path) for path in packages if not path.read_text(encoding="utf-8").startswith('"""')] == []
+def modules_told(docstring: str) -> set[str]:
+    """The modules in the lines `name, name   what they do` of a package's docstring."""
+    lines = re.findall(r"^ *((?:[a-z_]+(?:\.py|/)?(?:, )?)+?)(?:  +)\S", docstring, re.MULTILINE)
+    return {name.removesuffix(".py").removesuffix("/") for line in lines for name in line.split(", ")}
+
+
+def test_packages_say_which_module_does_what() -> None:
+    for path in sorted((ROOT / "src" / "whimbrel").rglob("__init__.py")):
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        assert docstring, path
+        told = modules_told(docstring)
+        if len(told) > 2:
+            there = {one.stem for one in path.parent.glob("*.py")} | {one.name for one in path.parent.iterdir()}
+            assert told <= there, path
+            untold = {one.stem for one in path.parent.glob("*.py")} - told - {"__init__", "errors"}
+            assert not untold or path.parent.name == "matchers", path  # matchers are found by the registry
