@@ -1,1 +1,1 @@
-"""The commands around a broker, one per file: serve, publish, subscribe, token, webhook, publications, schema, backup."""
+"""The commands around a broker, one per file: serve, publish, subscribe, token, webhook, backup and others."""
