@@ -27,7 +27,7 @@ _decoder = msgspec.msgpack.Decoder(tuple[str, Any])
 
 
 def frame(name: str, content: object) -> bytes:
-    """One frame."""
+    """Encode one frame."""
     coded = _encoder.encode((name, content))
     return len(coded).to_bytes(_LENGTH, "big") + coded
 

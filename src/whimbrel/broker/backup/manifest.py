@@ -35,7 +35,7 @@ class Manifest(msgspec.Struct, frozen=True):
     sizes: dict[str, int]  # bytes of each file
 
     def save(self, directory: Path) -> None:
-        """Write it into a backup."""
+        """Write the manifest into the directory of a backup."""
         replace_file(directory / FILE_NAME, [msgspec.json.format(msgspec.json.encode(self))])
 
     @staticmethod

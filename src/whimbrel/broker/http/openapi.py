@@ -50,7 +50,7 @@ def _shapes(operations: Iterable[Operation]) -> Iterable[Shape]:
 
 
 def _described(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str, Any]:
-    """One operation: parameters, body, answers."""
+    """Describe one operation: its parameters, body and answers."""
     in_path = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
     parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in in_path]
     for place, found in (("query", operation.query), ("header", operation.headers)):

@@ -53,7 +53,7 @@ class _Credit:
         self._more = asyncio.Event()
 
     def add(self, count: int) -> None:
-        """Allow more."""
+        """Allow `count` more messages."""
         self.left = min(CREDIT, (self.left or 0) + count)
         self._more.set()
 

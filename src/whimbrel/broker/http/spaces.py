@@ -41,7 +41,7 @@ class SpaceBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SpaceShown(msgspec.Struct):
-    """A space."""
+    """A space: its name, and the types of its dimensions."""
 
     name: str
     dimensions: dict[str, str | dict[str, Any]]

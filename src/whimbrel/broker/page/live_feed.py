@@ -128,7 +128,7 @@ class LiveFeed:
             self._next.set_result(b"")
 
     async def stop(self) -> None:
-        """Stop sampling."""
+        """End the task that takes samples."""
         self.close()
         if self._task is not None:
             self._task.cancel()

@@ -173,13 +173,13 @@ class Connector:
 
 
 async def _say(connection: LinkConnection, message: wire.Hello | wire.Bye) -> None:
-    """Send a message."""
+    """Send a message, frame by frame."""
     for frame in wire.frames(wire.encode(message)):
         await connection.send(frame)
 
 
 async def _first_message(connection: LinkConnection) -> wire.Hello:
-    """The hello of a peer; BadLink if something else comes."""
+    """Receive the hello of a peer; BadLink if something else comes."""
     assembler = wire.Assembler(wire.HELLO_BYTES)
     while (whole := assembler.add(await connection.receive())) is None:
         pass

@@ -69,7 +69,7 @@ class Dialer:
         self._random = random.Random()
 
     async def run(self) -> None:
-        """Connect again and again; never returns."""
+        """Connect, serve, and connect again after a pause; never returns."""
         pause = FIRST_PAUSE
         while True:
             if await self._once():

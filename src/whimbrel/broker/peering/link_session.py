@@ -48,7 +48,7 @@ class LinkConnection(Protocol):
         """Wait for the next frame; ConnectionError if there is none."""
 
     async def close(self, reason: str) -> None:
-        """Close it."""
+        """Close the connection; the peer is told the reason."""
 
 
 class SessionOwner(Protocol):
@@ -321,7 +321,7 @@ class _Sent(NamedTuple):
 
 
 def _size(message: wire.LinkMessage) -> int:
-    """What a message takes, about."""
+    """The approximate bytes of a message."""
     if isinstance(message, wire.Filters):
         return 64 + sum(len(text) + 32 for _, text in message.added) + 24 * len(message.removed)
     return 256 + (len(message.data) if isinstance(message, wire.WholeTreeMessage) else 0)

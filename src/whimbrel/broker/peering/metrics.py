@@ -37,7 +37,7 @@ class OverlayCollector(Collector):
         self._peering = peering
 
     def collect(self) -> Iterable[Metric]:
-        """The present counts."""
+        """Read the present counts."""
         peering = self._peering
         links = list(peering.links.values())
         yield CounterMetricFamily(

@@ -14,7 +14,7 @@ from whimbrel.overlay.topology import LinkClosesCycle, Topology
 
 
 def joined(regions: Iterable[Region]) -> Region:
-    """Several regions as one."""
+    """Join several regions into one."""
     whole = Region({}, [])
     for region in regions:
         whole.names.update(region.names)
@@ -46,7 +46,7 @@ def closed_path(me: str, peer: str, mine: Region, theirs: Region) -> list[str] |
 
 
 def in_names(path: Iterable[str], names: dict[str, str]) -> str:
-    """A path as people read it."""
+    """A path as text, with the names of brokers instead of their ids."""
     return " - ".join(f"{names[one]} ({one[:8]})" if names.get(one) else one[:8] for one in path)
 
 

@@ -204,7 +204,7 @@ class LinkRouter:
         return made
 
     def read(self, raw: bytes) -> Event:
-        """An event as filters see it."""
+        """Parse an event, as filters see it."""
         return Event.of(parse_json(raw), self._settings.timestamps)
 
     def count_false_positives(self, events: Iterable[LoggedEvent]) -> None:

@@ -113,7 +113,7 @@ class RegionChange(msgspec.Struct, tag="behind", array_like=True):
 
 
 class OptimizerMessage(msgspec.Struct, tag="announced", array_like=True):
-    """Who optimizes: see `whimbrel.overlay.router.router_messages.Announce`."""
+    """Says who the optimizer is: see `whimbrel.overlay.router.router_messages.Announce`."""
 
     epoch: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
     optimizer: Id
@@ -207,7 +207,7 @@ _messages: msgspec.msgpack.Decoder[LinkMessage] = msgspec.msgpack.Decoder(LinkMe
 
 
 def encode(message: Hello | LinkMessage) -> bytes:
-    """A message as bytes."""
+    """Encode a message."""
     return _encode(message)
 
 

@@ -96,7 +96,7 @@ class SpaceTopic:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Spaces, publications and subscriptions in them."""
+        """The numbers of spaces, of publications and of subscriptions in them."""
         spaces = list(self._spaces.values())
         return len(spaces), sum(len(each.held) for each in spaces), sum(len(each.versions) for each in spaces)
 

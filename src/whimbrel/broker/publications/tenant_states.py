@@ -145,7 +145,7 @@ class TenantStates:
             self._told.discard(2 * first)
 
     def find(self, keys: Sequence[str]) -> list[HeldState | None]:
-        """The current states of publications."""
+        """The current states of publications by key; None for a key without one."""
         found = self._publications.find(pa.array(keys, pa.string()))
         return [None if one is None else HeldState(one["sequence"], one["state"]) for one in found]  # type: ignore[arg-type]
 

@@ -167,7 +167,7 @@ class PublicationTopic:
         self._note_due()
 
     def _round(self, group: RequestGroup, name: str, items: list[_Item]) -> None:
-        """Apply updates of different keys."""
+        """Apply updates, no two of which have the same key."""
         tenant = self._tenant(name)
         good: list[tuple[_Item, bytes | None, HeldState | None]] = []
         count, size = len(tenant), tenant.bytes
@@ -357,7 +357,7 @@ def state_filter(number: int, first: int, put: SubscriptionPut, filter: Filter |
 
 
 def stored_filter(held: StoredSubscription) -> StateFilter:
-    """The version of a stored subscription."""
+    """The `StateFilter` of a stored subscription."""
     request = msgspec.json.decode(held.spec, type=SubscriptionRequest)
     rules: Rules = msgspec.json.decode(held.rules)
     parsed = Filter.parse(held.text, held.dialect)

@@ -18,7 +18,7 @@ KEY_BYTES = 256
 
 
 class UpdateKind(Enum):
-    """What becomes of a publication."""
+    """What an update does: replace the state, change a part of it, or delete the publication."""
 
     PUT = "put"
     PATCH = "patch"

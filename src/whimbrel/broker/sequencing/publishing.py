@@ -85,7 +85,7 @@ class LiveIndex:
 
 
 class Publishing:
-    """Decides what becomes of events."""
+    """Decides events: recognises repeats, matches, refuses or gives an offset."""
 
     def __init__(self, live: LiveIndex, ids: EventIds, watermark: Watermark, origins: dict[str, int]) -> None:
         self._live = live

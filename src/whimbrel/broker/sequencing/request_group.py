@@ -128,7 +128,7 @@ class LivePairs(NamedTuple):
 
 @dataclass(slots=True)
 class RequestGroup:
-    """Requests that become durable together."""
+    """Requests that become durable together: their log entries, answers, and who is told."""
 
     first: int
     rows: list[tuple[int, bytes, bytes | None]] = field(default_factory=list)

@@ -40,7 +40,7 @@ IN_FLIGHT = 2
 
 
 class GroupHooks(Protocol):
-    """Who takes part in every group."""
+    """Called for every group: publications and spaces take part in it."""
 
     def begin(self, group: RequestGroup) -> None:
         """Called when a group begins."""

@@ -64,7 +64,7 @@ class _BrokerCollector(Collector):
         self._broker = broker
 
     def collect(self) -> Iterable[Metric]:
-        """The present counts."""
+        """Read the present counts."""
         broker = self._broker
         for name, (text, count) in _counters(broker).items():
             yield CounterMetricFamily(name, text, value=count)

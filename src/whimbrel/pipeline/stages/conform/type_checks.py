@@ -78,7 +78,7 @@ class ValuePlace:
         return ValuePlace(self.path, there if self.there == "TRUE" else f"({self.there} AND {there})", self.depth)
 
     def reason(self, kind: str, message: str) -> str:
-        """A reason at this place."""
+        """The expression of a reason at this place, with its kind and message."""
         return struct({"attribute": self.path or "''", "kind": literal(kind), "message": message})
 
     def first_reason(self, cases: Sequence[tuple[str, str, str]]) -> str:
