@@ -209,7 +209,10 @@ class WebhookEngine:
             if not await self._save():
                 await asyncio.sleep(TROUBLE_SECONDS)
             if next(rounds) % 100 == 0:
-                self._client.close_idle(IDLE_SECONDS)
+                try:
+                    self._client.close_idle(IDLE_SECONDS)
+                except Exception:  # whatever it is, cursors must go on to be stored
+                    self._in_trouble("idle connections of webhooks could not be closed")
 
     async def _save(self) -> bool:
         """Store what deliveries changed; False if the store refuses. Then it is kept, to be tried again."""
