@@ -8,7 +8,6 @@ allows. Publishes never wait for any of this.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
 import logging
 import socket
@@ -34,6 +33,7 @@ from whimbrel.broker.webhooks.delivering import Deliverer
 from whimbrel.broker.webhooks.host_queues import HostQueues
 from whimbrel.broker.webhooks.http_client import IDLE_SECONDS, WebhookClient
 from whimbrel.broker.webhooks.pending import behind
+from whimbrel.broker.webhooks.timed_channels import TimedChannels
 from whimbrel.broker.webhooks.watched import WatchedNumbers
 
 IN_FLIGHT = 1_024
@@ -82,9 +82,7 @@ class WebhookEngine:
         self._channels: dict[str, Channel] = {}
         self._idle: OrderedDict[str, Channel] = OrderedDict()
         self._queues: HostQueues[Channel] = HostQueues()
-        self._timed: list[tuple[float, int, Channel]] = []
-        self._order = itertools.count()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timed = TimedChannels(self._loop, self._on_due)
         self._unknown: set[int] = set()  # numbers whose subscriptions could not be looked up
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -237,8 +235,7 @@ class WebhookEngine:
 
     async def _finish(self) -> None:
         """Let requests end, and store everything."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timed.stop()
         deadline = time() + STOP_SECONDS
         while self._tasks and time() < deadline:  # some may wait for what they changed to be stored
             if not await self._save():
@@ -323,7 +320,7 @@ class WebhookEngine:
         elif following == IDLE:
             self._rest(channel)
         else:
-            self._wait_until(channel, following)
+            self._timed.add(channel, following)
         task = asyncio.current_task()
         assert task is not None
         self._tasks.discard(task)
@@ -334,7 +331,7 @@ class WebhookEngine:
         self._in_trouble(f"the webhook of subscription {channel.id} could not go on")
         pause = min(LONGEST_TROUBLE_SECONDS, TROUBLE_SECONDS * 2**channel.troubles)
         channel.troubles = min(channel.troubles + 1, 10)
-        self._wait_until(channel, time() + pause)
+        self._timed.add(channel, time() + pause)
 
     def _rest(self, channel: Channel) -> None:
         """A channel has nothing to do; the ones that rest longest are forgotten."""
@@ -354,26 +351,8 @@ class WebhookEngine:
         if channel.target is not None:
             self.deliverer.by_number.pop(channel.target.held.number, None)
 
-    def _wait_until(self, channel: Channel, due: float) -> None:
-        channel.phase, channel.due = "timed", due
-        channel.buffer = []
-        channel.is_stale = True  # by then somebody may have moved its cursor
-        heapq.heappush(self._timed, (due, next(self._order), channel))
-        self._set_timer()
-
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._timed:
-            self._timer = self._loop.call_later(max(0.001, self._timed[0][0] - time()), self._on_time)
-
-    def _on_time(self) -> None:
-        self._timer = None
-        now = time()
-        while self._timed and self._timed[0][0] <= now:
-            due, _, channel = heapq.heappop(self._timed)
-            if channel.phase == "timed" and channel.due == due:
+    def _on_due(self, channels: list[Channel]) -> None:
+        for channel in channels:
+            if channel.phase == "timed":
                 self._queue(channel)
         self._dispatch()
-        self._set_timer()
