@@ -64,7 +64,7 @@ def are_equal(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int
 
 
 @helper
-def hash_of_bytes(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cover
+def hash_of_bytes(data: np.ndarray, start: Integer, end: Integer) -> np.int64:  # pragma: no cover
     """The hash of the bytes from `start` to `end`, 31 bits. It reads eight at a time, then the rest."""
     h = np.uint64(end - start)
     while start + 8 <= end:

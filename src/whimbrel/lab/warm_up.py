@@ -1,14 +1,13 @@
 """Warm-up: call everything once on small inputs, so that every kernel is compiled and cached on disk.
 
-Numba compiles a kernel for the types that it is called with. So all kinds of keys, ids, columns, patterns and changes
-are used here. For container images, and before a service starts.
+Numba compiles a kernel for the types that it is called with. So all kinds of loads, keys, ids, columns, patterns and
+changes are used here. For container images, and before a service starts.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -16,6 +15,10 @@ import pyarrow as pa
 
 from whimbrel.engine.index import Index
 from whimbrel.lab.workloads import Workload, make
+from whimbrel.language.columnar.terms import SCANNED_FROM
+from whimbrel.model.patterns import has_regexes
+from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
+from whimbrel.overlay.simulation.simulate import Simulation
 from whimbrel.spaces import SubjectSpaces
 
 _WORKLOADS: dict[str, dict[str, int | float]] = {
@@ -29,17 +32,19 @@ _FILTERS = [
     "url LIKE '%.pdf'", "url LIKE '%error%'", "url LIKE 'a%b%c'", "url RLIKE 'a+|b'", "url NOT LIKE '%x'",
     "ip IN CIDR '10.0.0.0/8'", "ip IN CIDR '::1/128'", "at >= TIMESTAMP '2026-01-01T00:00:00Z'", "a < b",
     "tags CONTAINS ALL ('a', 'b')", "n IN (1, 2, 3)", "n BETWEEN 1 AND 5", "n != 3", "n IS NULL", "n IS MISSING",
-    "x > 1.5 OR y = TRUE", "d.e = 'f'", "n >= 9007199254740993", "NOT (n > 3 AND x < 2)",
+    "x > 1.5 OR y = TRUE", "d.e = 'f'", "d.e = 'f' AND d.g > 1", "n >= 9007199254740993", "NOT (n > 3 AND x < 2)",
 ]  # fmt: skip
 _EVENTS: list[dict[str, object]] = [
     {"url": "a.pdf", "ip": "10.1.1.1", "at": "2026-05-01T00:00:00Z", "a": 1, "b": 2, "tags": ["a", "b"], "n": 3},
     {"url": "error", "ip": "::1", "n": None, "x": 2.5, "y": True, "d": {"e": "f"}, "tags": ["c"]},
-    {"n": 9007199254740993, "x": -1, "url": None, "tags": [None, "a"], "d": [{"e": "f"}, {"e": "g"}]},
+    {"n": 9007199254740993, "x": -1, "url": None, "tags": [None, "a"], "d": [{"e": "f", "g": 2}, {"e": "g"}]},
 ]
 
 
 def warm_up(progress: Callable[[str], None] = lambda text: None) -> None:
     """Compile every kernel that is not cached yet."""
+    progress("loading filters in many forms")
+    _load()
     for name, parameters in _WORKLOADS.items():
         progress(f"matching {name}")
         workload = make(name, **parameters)
@@ -50,6 +55,19 @@ def warm_up(progress: Callable[[str], None] = lambda text: None) -> None:
     _types()
     progress("subject spaces")
     _spaces()
+    progress("an overlay")
+    _overlay()
+
+
+def _load() -> None:
+    """Load so many texts that compiled loops are worth compiling, of every kind of term; later loads use them too."""
+    some = [text for text in _FILTERS if has_regexes() or "RLIKE" not in text]
+    texts = [f"{some[row % len(some)]} AND share < {row / 7} AND id <= {row}" for row in range(SCANNED_FROM)]
+    texts += [f"x {op} {number}" for op in ("<", "=") for number in ("1", "0.1", "1e-7", "-12345678901234")]
+    for ids in (range(len(texts)), map(str, range(len(texts)))):
+        index = Index()
+        index.add_many(zip(ids, texts, strict=False))
+        index.merge()
 
 
 def _match(workload: Workload) -> None:
@@ -92,8 +110,7 @@ def _change(workload: Workload) -> None:
 
 def _types() -> None:
     index = Index(timestamps=["at"])
-    has_regexes = find_spec("re2") is not None  # an extra
-    index.add_many(enumerate(filter for filter in _FILTERS if has_regexes or "RLIKE" not in filter))
+    index.add_many(enumerate(filter for filter in _FILTERS if has_regexes() or "RLIKE" not in filter))
     index.match_batch(_EVENTS)
     index.match_batch(b"\n".join(map(msgspec.json.encode, _EVENTS)))
     for event in _EVENTS:
@@ -105,6 +122,7 @@ def _types() -> None:
         texts = pa.array(["a.pdf", None, "10.0.0.1", "b"])
         for text in (texts, texts.cast(pa.large_string()), texts.dictionary_encode(), texts.cast(pa.string_view())):
             index.match_batch(pa.table({"n": column, "x": column, "url": text, "ip": text, "d.e": text}))
+    index.match_batch(pa.table({"at": ["2026-05-01T00:00:00Z", None, "soon"]}))
     lists = pa.array([["a"], [], None, ["b", "c"]])
     index.match_batch(pa.table({"tags": lists, "url": lists, "n": pa.array([[1], [2, 3], None, []])}))
 
@@ -118,3 +136,8 @@ def _spaces() -> None:
         spaces.update_publication(key, {"x": key + 1, "y": 2})
     spaces.update_many([(key, {"x": key, "y": 3}) for key in range(30)])
     spaces.delete_publication(3)
+
+
+def _overlay() -> None:
+    options = ScenarioOptions(routers=5, subscribers=2, publishers=2, filters=60, events=20, churn=0.2, names=10)
+    Simulation(Scenario(options)).run("prefix")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Protocol, TypeAlias
 
 from whimbrel.model.errors import FilterError, MissingExtra
@@ -282,6 +283,11 @@ def _find(segment: tuple[str, ...], value: str, start: int, end: int) -> int:
         if len(segment) == 1 or _fits(segment, value, at):
             return at + length
         start = at + 1
+
+
+def has_regexes() -> bool:
+    """Whether the engine of regular expressions is installed."""
+    return find_spec("re2") is not None
 
 
 class _Compiled(Protocol):

@@ -46,4 +46,6 @@ def test_the_extra_for_regular_expressions_is_not_needed(monkeypatch: pytest.Mon
     monkeypatch.setattr(warm_up, "_WORKLOADS", {})
     steps: list[str] = []
     warm_up.warm_up(steps.append)
-    assert steps == ["patterns and types of columns", "subject spaces"]
+    assert steps == [
+        "loading filters in many forms", "patterns and types of columns", "subject spaces", "an overlay"
+    ]  # fmt: skip

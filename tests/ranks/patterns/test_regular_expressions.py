@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.ranks.patterns.test_patterns import check
 from whimbrel import Filter, Index
+from whimbrel.compiled.regex_programs import program_sizes
+from whimbrel.engine.intake.subscriptions import BadSubscriptions
+from whimbrel.language.columnar.terms import parse_many
 from whimbrel.model import expression as x
-from whimbrel.ranks.patterns.regex_programs import program_of
+from whimbrel.model.errors import LimitExceeded
+from whimbrel.model.patterns import Regex
 from whimbrel.ranks.patterns.regex_texts import regex_fragments
 
 
@@ -103,11 +107,44 @@ def test_regular_expressions_are_decided_as_their_engine_does(rules: list[str], 
     check(index, kept, [*({"x": text} for text in texts), {"x": texts}, {"x": 5}])
 
 
+signs = [r"\b", r"\_", r"\x41", "[]a]", "[z-a]", "[a-", "(?P<n>", "{3,1}", "{0}", "{40}", "{,2}", "a{2}{3}", "()*"]
+loose_texts = st.lists(
+    st.one_of(st.sampled_from([*PARTS, *signs]), st.sampled_from(list("()[]{}|^$.*+?\\-,:<é\n"))), max_size=8
+).map("".join)
+
+
+@given(loose_texts)
+@example("a" * 64)
+def test_an_expression_that_is_called_good_is_one(regex: str) -> None:
+    _, (is_good,) = program_sizes([regex], 100)
+    if is_good:
+        Regex(regex)
+
+
+def test_bad_regular_expressions_among_many_are_refused_at_load() -> None:
+    texts = {
+        0: "a{2",
+        3: "(b",
+        5: "[z-a]",
+        70: "c**",
+        71: "(?P<n>a)(?P<n>b)",
+        90: "a" * 5_000,
+        91: "[" + "a" * 5_000 + "]",
+    }
+    load = [(row, f"x RLIKE '{texts.get(row, f'^v{row}[0-9]+')}'") for row in range(100)]
+    parse_many([text for _, text in load] * 50)  # compiles the loops
+    with pytest.raises(BadSubscriptions) as caught:
+        Index().add_many(load)
+    assert [row for row, _ in caught.value.errors] == [3, 5, 70, 90, 91]
+    assert "missing ): (b" in str(caught.value.errors[0][1])
+    assert isinstance(caught.value.errors[-1][1], LimitExceeded)
+
+
 @pytest.mark.parametrize(
     "regex", [r"a\b", "(?i)a", "[[:alpha:]]", "[é]", "a{2,60}b{40}", "a^", "^^a", "(^a)*", "$a", r"\pL"]
 )
 def test_some_regular_expressions_are_verified(regex: str) -> None:
-    assert program_of(regex) is None
+    assert program_sizes([regex], 100)[0] == [0]
     kept = {0: Filter.parse(f"x RLIKE '{regex}'"), 1: Filter.parse(f"x NOT RLIKE '{regex}'")}
     index = Index()
     index.add_many(kept.items())

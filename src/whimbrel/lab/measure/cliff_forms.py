@@ -78,6 +78,8 @@ class SourceFields(dict[str, str]):
                 return skewed_user(self._source)
             case "name":
                 return full_name(self._source)
+            case "letters":
+                return "".join(self._source.choices("abcdefghijklmnopqrstuvwxyz", k=8))
             case "word":
                 return self._source.choice(WORDS)
             case "city":
@@ -219,6 +221,16 @@ LOAD_FORMS: tuple[LoadForm, ...] = (
     LoadForm("lower()", "LIKE infix", "user = {user} AND lower(name) = '{name}'"),
     LoadForm("upper() in a list", "LIKE infix", "user = {user} AND upper(name) IN ('X{low}', 'Y{high}')"),
     LoadForm("RLIKE", "LIKE infix", "user = {user} AND name RLIKE '^{word}-.*-{small}$'"),
+    LoadForm("LIKE of two, all different", "LIKE infix", "user = {user} AND name LIKE '%{letters}%{name}'"),
+    LoadForm("ILIKE of two, all different", "LIKE infix", "user = {user} AND name ILIKE '%{letters}%{name}%'"),
+    LoadForm("LIKE of 200 letters", "LIKE infix", f"user = {{user}} AND name LIKE '%{{letters}}{'x' * 192}%'"),
+    LoadForm("RLIKE, all different", "LIKE infix", "user = {user} AND name RLIKE '^/{letters}/[0-9]+$'"),
+    LoadForm("RLIKE of two, all different", "LIKE infix", "user = {user} AND name RLIKE '({letters}|{name}).*{small}'"),
+    LoadForm("IPv6 networks", "plain", "user = {user} AND address IN CIDR '2001:db8:{number}::/48'"),
+    LoadForm("1 = 1", "plain", "1 = 1 AND user = {user} AND price > {low}"),
+    LoadForm("names beyond ASCII", "plain", "größe = {user} AND preis BETWEEN {low} AND {high}"),
+    LoadForm("sixty parentheses", "plain", f"{'(' * 60}user = {{user}}{')' * 60} AND price < {{low}}"),
+    LoadForm("OR of 100", "plain", " OR ".join(f"a{n} = {{low}}" for n in range(100))),
     LoadForm("twelve predicates", "plain", " AND ".join(f"a{n} > {{low}}" for n in range(12))),
     LoadForm("ten parentheses", "plain", f"{'(' * 10}user = {{user}} AND price < {{low}}{')' * 10}"),
     LoadForm("a bare boolean", "plain", "user = {user} AND price > {price} AND active"),

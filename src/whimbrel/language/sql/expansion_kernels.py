@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.jit import inlined
+from whimbrel.model.limits import FILTER_CONJUNCTIONS
 
 JOIN_OR, JOIN_AND, NEGATION, PARENTHESIS = range(4)
 """What waits on the stack of operators: a join by its precedence in the text, with 4 added if it means AND."""
 MEANS_AND = 4
 
-CONJUNCTIONS = 256
+CONJUNCTIONS = FILTER_CONJUNCTIONS.value
 """Conjunctions of a text, at most."""
 LEAVES = 1_024
 """Predicates of a text, at most."""

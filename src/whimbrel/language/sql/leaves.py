@@ -6,6 +6,7 @@ What has no term of its own (`a IS NOT TRUE`, which holds for two kinds of event
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,7 @@ from whimbrel.language.sql.template import (
     NULL,
     AllOf,
     CompareSlot,
+    CompareSlots,
     ContainsSlots,
     FoldedSlot,
     InSlots,
@@ -34,6 +36,10 @@ from whimbrel.model.expression import FLIPPED, NEGATED, CompareAttributes, Compa
 KNOWN_LEAVES = 1 << 14
 """Parsed predicates kept between calls; each takes a few hundred bytes."""
 
+_QUOTED = re.compile(r'"[^"]*+"|`[^`]*+`')
+_BEYOND_ASCII = re.compile(r"[^ ]*[^\x00-\x7f][^ ]*")
+_IS_NAME = re.compile(r"[^\W\d]\w*+(?:\.\w++)*+").fullmatch
+"""A bare name; other tokens beyond ASCII may be two tokens to the parser, or a number."""
 _STATES: dict[tuple[type, bool], Kind] = {
     (IsNull, False): "null", (IsNull, True): "not null", (IsMissing, False): "missing", (IsMissing, True): "present",
 }  # fmt: skip
@@ -47,7 +53,8 @@ class Leaf:
     """A term, the types of its slots, how many of them are strings, and for each number whether a minus is before it.
 
     `dates` are the slots of timestamps that are written as DATE. `is_list`: its only slot is a member of a list, which
-    may have more members. `reader` reads the text of a pattern; with `has_escape` the second string is its escape.
+    may have more members. `reader` reads the text of a pattern; with `has_escape` the second string is its escape. With
+    `folded` its two numbers are compared, and the term says what it is if that holds.
     """
 
     term: Term
@@ -58,6 +65,7 @@ class Leaf:
     is_list: bool
     reader: PatternReader | None = None
     has_escape: bool = False
+    folded: Comparison | None = None
 
 
 @lru_cache(KNOWN_LEAVES)
@@ -67,12 +75,16 @@ def read_leaf(skeleton: str, negated: bool) -> Leaf | None:
     >>> read_leaf("5 < price", False).term == read_leaf("price <= 5", True).term
     True
     """
+    if not skeleton.isascii() and not all(map(_IS_NAME, _BEYOND_ASCII.findall(_QUOTED.sub("q", skeleton)))):
+        return None
     try:
         template = SqlParser(skeleton).template()
     except WhimbrelError:
         return None
     types: list[SlotType] = [*template.strings]
     types += ["number"] * template.numbers
+    if isinstance(template.root, CompareSlots) and types == ["number", "number"]:
+        return _folded(template.root, template, negated)
     reader = _Reader(template, types)
     term = reader.term(template.root, negated)
     if term is None:
@@ -83,6 +95,14 @@ def read_leaf(skeleton: str, negated: bool) -> Leaf | None:
     is_list = reader.is_list and len(term.operands) == len(types) == 1
     strings = len(template.strings)
     return Leaf(term, tuple(types), strings, negative, template.dates, is_list, reader.pattern, reader.has_escape)
+
+
+def _folded(node: CompareSlots, template: Template, negated: bool) -> Leaf:
+    """The leaf of a comparison of two numbers, such as 1 = 1."""
+    op = node.op if node.left > node.right else FLIPPED[node.op]
+    negative = tuple(FIRST_NUMBER - slot in template.negatives for slot in range(2))
+    op = NEGATED[op] if negated else op
+    return Leaf(Term("", "always"), ("number", "number"), 0, negative, (), False, folded=op)
 
 
 class _Reader:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
+from whimbrel.compiled.regex_programs import program_sizes
 from whimbrel.language.columnar.terms import Kind
 from whimbrel.language.sql.template import Case, TextOperator
 from whimbrel.model.errors import WhimbrelError
-from whimbrel.model.limits import LIKE_WILDCARDS
+from whimbrel.model.limits import LIKE_WILDCARDS, REGEX_BYTES
 from whimbrel.model.patterns import (
     CaseFolded,
     Cidr,
@@ -16,6 +20,7 @@ from whimbrel.model.patterns import (
     Regex,
     Substring,
     Suffix,
+    has_regexes,
     is_lower_case,
     is_upper_case,
     like_text,
@@ -24,11 +29,14 @@ from whimbrel.model.patterns import (
     plain_like,
 )
 
-_SHORT = 128
-"""Characters of a LIKE pattern, at most; a longer one is left to the parser."""
+_SHORT, _LONG = 128, 2_048
+"""Characters of a LIKE pattern, at most, with several texts and with one; a longer one is left to the parser."""
 ReadText: TypeAlias = tuple[Kind | None, str]
 _PART = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"{_PART}\.{_PART}\.{_PART}\.{_PART}/(3[0-2]|[12]?[0-9])").fullmatch
+
+
+_IPV6 = re.compile(r"[0-9a-f:]+/(12[0-8]|1[01][0-9]|[1-9]?[0-9])").fullmatch
 
 
 class PatternReader(NamedTuple):
@@ -36,6 +44,13 @@ class PatternReader(NamedTuple):
 
     operator: TextOperator
     case: Case | None
+
+    def read_all(self, texts: Sequence[str], escape: str = "\\") -> list[ReadText]:
+        """The kinds and texts of terms. Regular expressions that are surely good ones are not compiled."""
+        if self.operator != "RLIKE" or not has_regexes():
+            return [self.read(text, escape) for text in texts]
+        _, is_good = program_sizes(texts, REGEX_BYTES.value)
+        return [("regex", text) if good else self.read(text) for text, good in zip(texts, is_good, strict=True)]
 
     def read(self, text: str, escape: str = "\\") -> ReadText:
         """The kind and text of a term: `never` if no value fits, None if the parser must read it."""
@@ -82,12 +97,12 @@ def _like(pattern: str, escape: str) -> ReadText:
     """What a pattern is without wildcards, if those are at its ends only."""
     text = pattern.strip("%")
     wildcards = pattern.count("%") + pattern.count("_")
-    if len(pattern) > _SHORT or wildcards > LIKE_WILDCARDS.value:
+    if len(pattern) > _LONG or wildcards > LIKE_WILDCARDS.value:
         return None, ""
     if not text or escape != "\\" or "\\" in pattern:
         return _escaped_like(pattern, escape)
     if "%" in text or "_" in text:
-        return "like", pattern
+        return ("like", pattern) if len(pattern) <= _SHORT else (None, "")
     if pattern[0] == "%":
         return ("substring" if pattern[-1] == "%" else "suffix"), text
     return _prefix(text) if pattern[-1] == "%" else ("points", text)
@@ -101,7 +116,7 @@ def _escaped_like(text: str, escape: str) -> ReadText:
     if isinstance(pattern, Substring):
         return "substring", pattern.text
     if isinstance(pattern, LikePattern):
-        return "like", like_text(pattern.segments)
+        return ("like", like_text(pattern.segments)) if len(text) <= _SHORT else (None, "")
     points = values.as_points()
     if points is not None:
         return "points", str(points[0][1])
@@ -121,4 +136,11 @@ def _network(text: str) -> str:
         one, two, three, four, length = map(int, found.groups())
         if (one << 24 | two << 16 | three << 8 | four) & (0xFFFFFFFF >> length) == 0:
             return text
+    elif _IPV6(text):
+        address, _, size = text.partition("/")
+        with suppress(OSError):
+            packed = socket.inet_pton(socket.AF_INET6, address)
+            is_first = int.from_bytes(packed) & ((1 << 128) - 1 >> int(size)) == 0
+            if is_first and socket.inet_ntop(socket.AF_INET6, packed) == address:
+                return text
     return Cidr(text).network

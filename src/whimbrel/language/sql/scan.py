@@ -29,6 +29,7 @@ from whimbrel.language.sql.leaves import Leaf, read_leaf
 from whimbrel.language.sql.pattern_texts import PatternReader
 from whimbrel.language.sql.scan_kernels import ScannedTexts, TextBytes, scan_texts
 from whimbrel.language.sql.token_kernels import NO_INTEGER, SkeletonPool
+from whimbrel.model.expression import Comparison
 from whimbrel.model.values import Timestamp
 
 LONGEST = 1 << 16
@@ -39,6 +40,9 @@ SKELETON_BYTES = 1 << 22
 """Bytes of all of them."""
 
 Mask: TypeAlias = np.ndarray
+_COMPARED: dict[Comparison, np.ufunc] = {
+    "=": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
 _DATE_LENGTH = 10
 _EXACT = 1 << 53
 """Integers up to which binary64 holds all of them."""
@@ -210,6 +214,10 @@ def _finished(leaf: Leaf, group: TermGroup) -> Iterator[tuple[TermGroup | None, 
                 columns[slot], is_bad = _timestamps(column, slot in leaf.dates)
                 bad |= is_bad
         yield replace(group, columns=tuple(columns)).only(~bad), group.places[bad]
+    elif leaf.folded is not None:
+        holds: Mask = _COMPARED[leaf.folded](*group.columns)
+        yield TermGroup(leaf.term, (), group.places[holds], ()), group.places[:0]
+        yield TermGroup(Term("", "never"), (), group.places[~holds], ()), group.places[:0]
     elif leaf.reader is None:
         yield group, group.places[:0]
     elif leaf.has_escape:
@@ -234,7 +242,7 @@ def _read_patterns(
     (column,) = group.columns
     assert isinstance(column, DictionaryStrings)
     texts, place = column.distinct()
-    read = [reader.read(text, escape) for text in texts]
+    read = reader.read_all(texts, escape)
     kinds = sorted({kind or "" for kind, _ in read})
     known = replace(group, columns=(DictionaryStrings(place, large_texts([text for _, text in read])),))
     of_cell = np.array([kinds.index(kind or "") for kind, _ in read], np.int8)[place]

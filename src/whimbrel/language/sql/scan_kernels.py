@@ -6,8 +6,8 @@ knows what predicates mean. A list of strings or of numbers is written as a list
 lists of all lengths are one skeleton. NOT is pushed down to the predicates and AND is distributed over OR, so that a
 text becomes an OR of conjunctions of predicates and negated predicates.
 
-A text with anything that the loops do not know (letters outside of ASCII in bare names, integers beyond 64 bits, more
-conjunctions than some hundred, bad syntax) is left to the parser.
+A text with anything that the loops do not know (spaces outside of ASCII, integers beyond 64 bits, more conjunctions
+than a filter may have, bad syntax) is left to the parser.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ from whimbrel.language.sql.token_kernels import (
     skeleton_number,
     word_key,
 )
-from whimbrel.model.limits import IN_MEMBERS
+from whimbrel.model.limits import FILTER_DEPTH, IN_MEMBERS
 
 _START, _OPERAND, _STRING_TOKEN, _NUMBER_TOKEN, _COMMA_TOKEN, _OPERATOR = range(6)
 """What the last token of a predicate was. A sign before a number belongs to it after `_START` and from `_COMMA` on."""
-DEPTH = 32
+DEPTH = FILTER_DEPTH.value
 """Parentheses and NOTs around a predicate, at most."""
 _MEMBERS = IN_MEMBERS.value
 

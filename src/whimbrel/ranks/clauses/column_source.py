@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
 from whimbrel.language.columnar.terms import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import STRINGS, IntervalSet
-from whimbrel.model.patterns import Pattern, Regex, lower_case, parse_ilike
+from whimbrel.model.patterns import Pattern, lower_case, parse_ilike
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings
 from whimbrel.ranks.clauses.clauses import NO_RANGE, RANGE
@@ -43,13 +42,19 @@ from whimbrel.ranks.clauses.item_kernels import (
     combine,
     write_items,
 )
-from whimbrel.ranks.clauses.literal_pools import LiteralPool, is_beyond_floats
 from whimbrel.ranks.dictionary import Dictionary, derived_key
-from whimbrel.ranks.dictionary_builder import Constants
+from whimbrel.ranks.dictionary_builder import Constants, LiteralPool, is_beyond_floats
 from whimbrel.ranks.links import HOLDS
 from whimbrel.ranks.patterns.networks import SOME_NETWORK, fragment_of
-from whimbrel.ranks.patterns.pattern_fragments import deciding_fragment, every_fragment, folded_fragment, fragments_of
-from whimbrel.ranks.patterns.pattern_rules import SOME_LIKE
+from whimbrel.ranks.patterns.pattern_fragments import (
+    deciding_fragment,
+    deciding_fragments,
+    every_fragment,
+    folded_fragment,
+    fragments_of,
+    necessary_fragments,
+)
+from whimbrel.ranks.patterns.pattern_rules import LONGEST_LIKE, SOME_FOLDED_LIKE, SOME_LIKE
 from whimbrel.ranks.patterns.pattern_trie import SOME_END, SOME_INSIDE
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}
@@ -198,7 +203,7 @@ class ColumnSource:
         (column,) = group.columns
         assert isinstance(column, DictionaryStrings)
         texts, number = column.distinct()
-        found = [_fragment(group.term.kind, text) for text in texts]
+        found = _fragments(group.term.kind, texts)
         is_decided = np.array([one is not None for one in found], bool)[number]
         if group.lengths is not None:
             is_decided = np.logical_and.reduceat(is_decided, np.cumsum(group.lengths) - group.lengths)
@@ -356,28 +361,32 @@ def _after_prefix(prefix: str) -> str:
     return str(IntervalSet.prefix(prefix).cuts[1][2])
 
 
+def _fragments(kind: str, texts: list[str]) -> list[str | None]:
+    """The fragments that decide patterns."""
+    if kind == "regex":
+        return deciding_fragments(texts)
+    return [_fragment(kind, text) for text in texts]
+
+
 def _fragment(kind: str, text: str) -> str | None:
     """The fragment that decides a pattern."""
     if kind in _ENDS:
         return (fragment_of(text) if kind == "network" else text) + _ENDS[kind]
-    if kind == "ilike" and "\\" not in text and "_" not in text:
-        found = folded_fragment(lower_case(text).split("%"))
-        if found is not None:
-            return found
-    return _deciding(kind, text)
+    lower = lower_case(text)
+    if "\\" not in text and len(lower.encode()) <= LONGEST_LIKE:
+        found = folded_fragment(lower.split("%")) if "_" not in text else None
+        return found if found is not None else lower + SOME_FOLDED_LIKE
+    return deciding_fragment(_pattern(text))
 
 
-@lru_cache(4_096)
-def _deciding(kind: str, text: str) -> str | None:
-    return deciding_fragment(_pattern(kind, text))
-
-
-@lru_cache(4_096)
 def _necessary(kind: str, text: str) -> list[tuple[str, ...]]:
-    return fragments_of(Constraint(values=STRINGS, include=(_pattern(kind, text),))).wanted
+    if kind == "regex":
+        return necessary_fragments(text)
+    return fragments_of(Constraint(values=STRINGS, include=(_pattern(text),))).wanted
 
 
-def _pattern(kind: str, text: str) -> Pattern:
-    pattern = Regex(text) if kind == "regex" else parse_ilike(text)[1]
+def _pattern(text: str) -> Pattern:
+    """The pattern of ILIKE."""
+    pattern = parse_ilike(text)[1]
     assert pattern is not None
     return pattern

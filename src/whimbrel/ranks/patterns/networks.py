@@ -9,6 +9,7 @@ many networks as there are lengths.
 from __future__ import annotations
 
 import ipaddress
+import socket
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -32,10 +33,10 @@ def network_fragment(pattern: Cidr) -> str:
 
 
 def fragment_of(network: str) -> str:
-    """`network_fragment` of a network in its canonical form, several times faster for IPv4."""
-    if ":" in network:
-        return network_fragment(Cidr(network))
+    """`network_fragment` of a network in its canonical form, several times faster."""
     address, length = network.split("/")
+    if ":" in network:
+        return f"6{socket.inet_pton(socket.AF_INET6, address).hex()}{length:0>3}"
     one, two, three, four = map(int, address.split("."))
     return f"4{one << 24 | two << 16 | three << 8 | four:08x}{length:0>3}"
 

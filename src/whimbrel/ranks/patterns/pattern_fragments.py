@@ -11,11 +11,13 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from whimbrel.compiled.regex_programs import program_sizes
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
+from whimbrel.model.limits import REGEX_BYTES
 from whimbrel.model.patterns import CaseFolded, Cidr, LikePattern, Pattern, Regex, Substring, Suffix
 from whimbrel.ranks.patterns.networks import SOME_NETWORK, network_fragment
-from whimbrel.ranks.patterns.pattern_rules import rule_fragment
+from whimbrel.ranks.patterns.pattern_rules import SOME_REGEX, rule_fragment
 from whimbrel.ranks.patterns.pattern_trie import (
     FOLDED_START,
     SOME_END,
@@ -78,9 +80,18 @@ def deciding_fragment(pattern: Pattern) -> str | None:
         return network_fragment(pattern) + SOME_NETWORK
     if isinstance(pattern, CaseFolded):
         return _folded_fragment(pattern) or rule_fragment(pattern)
-    if isinstance(pattern, Regex) and _PLAIN(pattern.regex):
-        return pattern.regex + SOME_INSIDE
+    if isinstance(pattern, Regex):
+        return deciding_fragments([pattern.regex])[0]
     return rule_fragment(pattern)
+
+
+def deciding_fragments(regexes: Sequence[str]) -> list[str | None]:
+    """The same for many regular expressions: those that are nothing but a text, and those that have a program."""
+    words, _ = program_sizes(regexes, REGEX_BYTES.value)
+    return [
+        regex + SOME_INSIDE if _PLAIN(regex) else regex + SOME_REGEX if size > 0 else None
+        for regex, size in zip(regexes, words.tolist(), strict=True)
+    ]
 
 
 def every_fragment(fragment: str) -> str:
@@ -119,11 +130,14 @@ def _necessary(pattern: Pattern) -> list[tuple[str, ...]]:
         texts = [text for segment in pattern.segments for text in segment]
         end = [(texts[-1] + (SOME_END if is_plain else SOME_FOLDED_END),)] if texts[-1] else []
         return [*end, *((text + (SOME_INSIDE if is_plain else SOME_FOLDED_INSIDE),) for text in _longest(texts[:-1]))]
-    return _of_regex(pattern.regex) if isinstance(pattern, Regex) else []
+    return necessary_fragments(pattern.regex) if isinstance(pattern, Regex) else []
 
 
-def _of_regex(regex: str) -> list[tuple[str, ...]]:
-    """The longest fragments; of several alternatives the longest fragment of each, if each of them has one."""
+def necessary_fragments(regex: str) -> list[tuple[str, ...]]:
+    """What every match of a regular expression contains: the longest fragments.
+
+    Of several alternatives it is the longest fragment of each, if each of them has one.
+    """
     alternatives = [_longest(fragments) for fragments in regex_fragments(regex)]
     if len(alternatives) == 1:
         return [(text + SOME_INSIDE,) for text in alternatives[0]]

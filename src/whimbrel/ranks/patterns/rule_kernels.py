@@ -7,11 +7,11 @@ import numpy as np
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import trailing_zeros
 from whimbrel.compiled.jit import helper, inlined, kernel
-from whimbrel.ranks.patterns.pattern_rules import BEGIN, LENGTH, PROGRAM
-from whimbrel.ranks.patterns.regex_programs import END_SYMBOL, FIRST, LAST, MASKS, SHORTEST, START_SYMBOL, SYMBOLS
+from whimbrel.compiled.regex_atoms import END_SYMBOL, FIRST, FOLLOW, LAST, MASKS, SHORTEST, START_SYMBOL
 
+BEGIN, LENGTH, RULE_RANK, PROGRAM = 0, 1, 2, 3
+"""Columns of a rule: where its LIKE pattern begins, and its length; its rank; where its program begins, or -1."""
 _PERCENT, _UNDERSCORE, _BACKSLASH = b"%_\\"
-_FOLLOW = MASKS + SYMBOLS
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
@@ -101,7 +101,7 @@ def _consumed(programs: np.ndarray, begin: int, active: np.uint64, symbol: Integ
     """The positions that are active after one more symbol."""
     possible = programs[begin + FIRST]
     while active != _NONE:
-        possible |= programs[begin + _FOLLOW + np.int64(trailing_zeros(active))]
+        possible |= programs[begin + FOLLOW + np.int64(trailing_zeros(active))]
         active &= active - _ONE
     return np.uint64(possible & programs[begin + MASKS + symbol])
 

@@ -14,8 +14,7 @@ import numpy as np
 from whimbrel.compiled.helpers import Integer, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.views import TupleOfArrays, view
-from whimbrel.ranks.patterns.pattern_rules import BEGIN, PROGRAM, RULE_RANK
-from whimbrel.ranks.patterns.rule_kernels import is_found, is_like, pairs_of
+from whimbrel.ranks.patterns.rule_kernels import BEGIN, PROGRAM, RULE_RANK, is_found, is_like, pairs_of
 from whimbrel.ranks.patterns.trie_build_kernels import CUT, FAIL, WHOLE, child_of, step
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from whimbrel.language.columnar.terms import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
-from whimbrel.ranks.clauses.literal_pools import LiteralPool
-from whimbrel.ranks.dictionary_builder import Constants, build_dictionary
+from whimbrel.ranks.dictionary_builder import Constants, LiteralPool, build_dictionary
 
 _integers = st.lists(st.integers(-4, 4), min_size=1, max_size=4)
 _texts = st.lists(st.sampled_from(["", "a", "b", "ab", "ü"]), min_size=1, max_size=4)

@@ -1,0 +1,199 @@
+"""Regular expressions as programs for a compiled loop: position automata of at most 64 positions (Glushkov, 1961).
+
+An expression has no program if it is long, or has flags, word boundaries, classes by name or sets with characters
+beyond ASCII. RE2 accepts what has a program, but for names of groups and repeated groups of nothing, of which that is
+not sure. So most expressions of a load need not be compiled by RE2 to be known as good ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from whimbrel.compiled.helpers import Integer
+from whimbrel.compiled.intrinsics import trailing_zeros
+from whimbrel.compiled.jit import helper, inlined, kernel
+from whimbrel.compiled.regex_atoms import (
+    ALL,
+    BAR,
+    CLOSE,
+    END_SYMBOL,
+    FIRST,
+    FOLLOW,
+    LAST,
+    MASKS,
+    NONE,
+    ONE,
+    OPEN,
+    POSITIONS,
+    SHORTEST,
+    START_SYMBOL,
+    UNKNOWN,
+    after_opening,
+    read_again,
+    read_atom,
+)
+from whimbrel.compiled.views import read_only
+
+_WORDS = FOLLOW + POSITIONS
+_DEPTH = 32
+"""Groups in groups, at most."""
+Part: TypeAlias = "tuple[np.uint64, np.uint64, bool]"
+"""A part of an expression: the positions that may begin and end it, and whether it may consume nothing."""
+
+
+@inlined
+def _link(program: np.ndarray, last: np.uint64, first: np.uint64) -> None:  # pragma: no cover
+    while last != NONE:
+        program[FOLLOW + np.int64(trailing_zeros(last))] |= first
+        last &= last - ONE
+
+
+@inlined
+def _joined(program: np.ndarray, one: Part, two: Part) -> Part:  # pragma: no cover
+    _link(program, one[1], two[0])
+    first = one[0] | two[0] if one[2] else one[0]
+    last = one[1] | two[1] if two[2] else two[1]
+    return first, last, one[2] and two[2]
+
+
+@helper
+def _repeated(
+    program: np.ndarray, known: Integer, count: Integer, part: Part, least: Integer, most: Integer
+) -> tuple[Integer, Part]:  # pragma: no cover
+    """Repeat the part that has the positions from `known` on. Return the new number of positions, and the new part."""
+    size = count - known
+    copies = max(least, most, 1)
+    places = program[MASKS + START_SYMBOL] | program[MASKS + END_SYMBOL]
+    if known + copies * size > POSITIONS or places >> np.uint64(known) != NONE:
+        return UNKNOWN, part
+    own = (ALL >> np.uint64(POSITIONS - size)) << np.uint64(known)
+    found: Part = (NONE, NONE, True)
+    first, last, is_empty = part
+    for number in range(copies):
+        if number > 0:
+            for symbol in range(256):
+                program[MASKS + symbol] |= (program[MASKS + symbol] & own) << np.uint64(number * size)
+            for position in range(known, count):
+                follow = program[FOLLOW + position] & own
+                program[FOLLOW + position + number * size] = follow << np.uint64(number * size)
+        shift = np.uint64(number * size)
+        one: Part = (first << shift, last << shift, bool(is_empty or number >= least))
+        if most < 0 and number + 1 == copies:
+            _link(program, one[1], one[0])
+        found = _joined(program, found, one)
+    return known + copies * size, found
+
+
+@inlined
+def _is_known(program: np.ndarray, count: Integer) -> bool:  # pragma: no cover
+    """Whether nothing is before ^ or behind $."""
+    starts, ends = program[MASKS + START_SYMBOL], program[MASKS + END_SYMBOL]
+    for position in range(count):
+        follow = program[FOLLOW + position]
+        is_end = ends >> np.uint64(position) & ONE != NONE
+        if follow & starts != NONE or (is_end and follow != NONE):
+            return False
+    return True
+
+
+@helper
+def _read_program(
+    data: np.ndarray, at: Integer, end: Integer, program: np.ndarray, parts: np.ndarray, known: np.ndarray
+) -> tuple[Integer, bool]:  # pragma: no cover
+    """Write a program. Return its words, 0 if there is none, and whether RE2 surely accepts the expression.
+
+    `parts` and `known` are space for the groups that are open: what is before each, and its first position.
+    """
+    program[:] = NONE
+    count: Integer = np.int64(0)
+    depth, is_sure = 0, True
+    every: Part = (NONE, NONE, False)  # the alternatives before the last
+    part: Part = (NONE, NONE, True)  # what was read of the last one
+    while at < end:
+        byte = data[at]
+        if byte == BAR:
+            every = every[0] | part[0], every[1] | part[1], every[2] or part[2]
+            part = NONE, NONE, True
+            at += 1
+            continue
+        if byte == OPEN:
+            at, has_name = after_opening(data, at, end)
+            if at == UNKNOWN or depth == _DEPTH:
+                return 0, False
+            is_sure = is_sure and not has_name
+            parts[depth, 0], parts[depth, 1], parts[depth, 2] = every[0], every[1], np.uint64(every[2])
+            parts[depth, 3], parts[depth, 4], parts[depth, 5] = part[0], part[1], np.uint64(part[2])
+            known[depth] = count
+            depth += 1
+            every, part = (NONE, NONE, False), (NONE, NONE, True)
+            continue
+        first: Integer = count
+        if byte == CLOSE:
+            if depth == 0:
+                return 0, False
+            depth -= 1
+            at += 1
+            first = known[depth]
+            atom: Part = (every[0] | part[0], every[1] | part[1], every[2] or part[2])
+            every = parts[depth, 0], parts[depth, 1], parts[depth, 2] != NONE
+            part = parts[depth, 3], parts[depth, 4], parts[depth, 5] != NONE
+        else:
+            at, count, begin, last = read_atom(data, at, end, program, count)
+            if at == UNKNOWN:
+                return 0, False
+            atom = begin, last, False
+        after, least, most = read_again(data, at, end)
+        if after == UNKNOWN:
+            return 0, False
+        if after > at and first == count:  # a group of nothing; RE2 refuses it if that is repeated too often
+            is_sure = False
+        elif after > at:
+            count, atom = _repeated(program, first, count, atom, least, most)
+            if count == UNKNOWN:
+                return 0, False
+        at = after
+        part = _joined(program, part, atom)
+    if depth > 0:
+        return 0, False
+    program[SHORTEST] = np.uint64(every[2] or part[2])
+    program[FIRST], program[LAST] = every[0] | part[0], every[1] | part[1]
+    return (FOLLOW + count if _is_known(program, count) else 0), is_sure
+
+
+@kernel
+def measure_programs(
+    begin: np.ndarray, end: np.ndarray, data: np.ndarray, longest: int
+) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
+    """For each expression data[begin:end] the words of its program, or 0, and whether RE2 surely accepts it.
+
+    Those with more bytes than `longest` are not read.
+    """
+    words, is_sure = np.zeros(begin.size, np.int64), np.zeros(begin.size, np.bool_)
+    program, parts, known = np.empty(_WORDS, np.uint64), np.empty((_DEPTH, 6), np.uint64), np.empty(_DEPTH, np.int64)
+    for i in range(begin.size):
+        if end[i] - begin[i] <= longest:
+            words[i], is_sure[i] = _read_program(data, begin[i], end[i], program, parts, known)
+    return words, is_sure
+
+
+@kernel
+def write_programs(
+    begin: np.ndarray, end: np.ndarray, data: np.ndarray, place: np.ndarray, out: np.ndarray
+) -> None:  # pragma: no cover
+    """Write the programs of expressions that have one, each from its place on."""
+    program, parts, known = np.empty(_WORDS, np.uint64), np.empty((_DEPTH, 6), np.uint64), np.empty(_DEPTH, np.int64)
+    for i in range(begin.size):
+        words, _ = _read_program(data, begin[i], end[i], program, parts, known)
+        for word in range(words):
+            out[place[i] + word] = program[word]
+
+
+def program_sizes(regexes: Sequence[str], longest: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `measure_programs`, of texts."""
+    texts = [regex.encode() for regex in regexes]
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    return measure_programs(read_only(begins), read_only(ends), np.frombuffer(b"".join(texts), np.uint8), longest)
