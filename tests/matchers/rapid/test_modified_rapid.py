@@ -28,7 +28,7 @@ def test_the_number_of_zeros_puts_a_subscription_into_the_trees_of_the_survey_s_
 
 
 def test_light_events_cost_what_they_cost_rapid_and_heavy_events_less() -> None:
-    subscriptions = population(30, 3_000, seed=4, ones=0.5)
+    subscriptions = population(30, 1_000, seed=4, ones=0.5)
     rapid, modified = (filled(name, subscriptions) for name in ("rapid", "modified_rapid"))
     for ones in (1, 3):
         light = events_with_ones(30, ones, 30, seed=ones)

@@ -69,6 +69,7 @@ def run(
     """
     from whimbrel.lab.experiments import experiment, experiments
     from whimbrel.lab.harness.running import run_experiments
+    from whimbrel.lab.report.report_contents import verdict_word
 
     if bool(name) == all_:
         raise typer.BadParameter("Expected names of experiments or --all, and not both")
@@ -77,7 +78,7 @@ def run(
 
         def told(record: dict[str, Any]) -> None:
             if not json:
-                typer.echo(f"{record['verdict']:<11} {record['name']}")
+                typer.echo(f"{verdict_word(record):<11} {record['name']}")
                 for claim in record["claims"]:
                     mark = {True: "+", False: "-", None: "?"}[claim["holds"]]
                     typer.echo(f"            {mark} {claim['claim']}: {claim['found']}")

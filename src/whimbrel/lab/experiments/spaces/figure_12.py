@@ -16,7 +16,7 @@ COUNT = 20
 def measure(point: Point) -> Iterator[Timed | Row]:
     """Random updates, and for comparison adding a publication of 25 constraints."""
     spaces = filled(1_000, int(point["subscriptions"]), 25)
-    yield updates(spaces, None, COUNT, "random update")
+    yield updates(spaces, None, range(COUNT), "random update")
     yield insertion(spaces, new_points(COUNT, 25), "new publication")
 
 

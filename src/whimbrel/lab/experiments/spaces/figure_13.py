@@ -15,8 +15,8 @@ from whimbrel.lab.harness.panels import Panel
 def measure(point: Point) -> Iterator[Timed | Row]:
     """Small and random updates."""
     spaces = filled(1_000, int(point["subscriptions"]), 25)
-    yield updates(spaces, 1, COUNT, "update by 1")
-    yield updates(spaces, None, COUNT, "random update")
+    yield updates(spaces, 1, range(COUNT), "update by 1")
+    yield updates(spaces, None, range(COUNT, 2 * COUNT), "random update")
 
 
 EXPERIMENT = Experiment(

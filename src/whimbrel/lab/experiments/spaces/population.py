@@ -51,10 +51,13 @@ def insertion(spaces: SubjectSpaces, new: list[dict[str, float]], series: str = 
     return Timed(series, work, len(new), undo, unit="us per operation")
 
 
-def updates(spaces: SubjectSpaces, step: int | None, count: int, series: str, seed: int = 22) -> Timed:
-    """Move publications that are there, all of their constraints; each run goes on from where the last one ended."""
+def updates(spaces: SubjectSpaces, step: int | None, keys: range, series: str, seed: int = 22) -> Timed:
+    """Move publications that are there, all of their constraints; each run goes on from where the last one ended.
+
+    Series that are timed in turns need different keys, or each would move what the other has moved.
+    """
     rng = np.random.default_rng(seed)
-    held = {key: dict(_point(spaces, key)) for key in range(count)}
+    held = {key: dict(_point(spaces, key)) for key in keys}
     waiting: list[dict[int, dict[str, float]]] = []
 
     def prepare() -> None:
@@ -68,7 +71,7 @@ def updates(spaces: SubjectSpaces, step: int | None, count: int, series: str, se
     prepare()
     work()
     prepare()
-    return Timed(series, work, count, prepare, unit="us per operation")
+    return Timed(series, work, len(keys), prepare, unit="us per operation")
 
 
 def _point(spaces: SubjectSpaces, key: int) -> dict[str, float]:
