@@ -26,6 +26,8 @@ TELLING = (
     "prefix-14", "beyond-scaling", "beyond-churn", "beyond-quotes",
 )  # fmt: skip
 """The experiments whose plots the summary shows."""
+LARGEST_SVG = 200_000
+"""Bytes of a vector drawing; one of more, which has thousands of points, is shown as pixels."""
 SIGNS = {True: "holds", False: "**fails**", None: "not tested"}
 
 
@@ -33,12 +35,13 @@ def write_summary(records: Sequence[Record], path: Path) -> list[Path]:
     """Write the page and, in `images/results/` beside it, its plots; the files."""
     images = path.parent / "images" / "results"
     images.mkdir(parents=True, exist_ok=True)
-    kept = {f"{record['name']}.svg": record for record in records if record["name"] in TELLING}
-    for old in images.glob("*.svg"):
+    kept = {_image(record): record for record in records if record["name"] in TELLING}
+    for old in (*images.glob("*.svg"), *images.glob("*.png")):
         if old.name not in kept:
             old.unlink()
     for name, record in kept.items():
-        replace_file(images / name, [(Path(record["folder"]) / "plot.svg").read_bytes()])
+        plot = (Path(record["folder"]) / "plot").with_suffix(Path(name).suffix)
+        replace_file(images / name, [plot.read_bytes()])
     replace_file(path, [summary(records, os.path.relpath(images, path.parent)).encode()])
     return [path, *(images / name for name in kept)]
 
@@ -99,8 +102,14 @@ def _section(record: Record, images: str) -> list[str]:
         ]
     lines += [line for note in record["notes"] for line in ("", note)]
     if record["name"] in TELLING:
-        lines += ["", f"![{record['question']}]({images}/{record['name']}.svg)"]
+        lines += ["", f"![{record['question']}]({images}/{_image(record)})"]
     return [*lines, "", f"`{record['command']}`"]
+
+
+def _image(record: Record) -> str:
+    """The name of the file that has the plot."""
+    size = (Path(record["folder"]) / "plot.svg").stat().st_size
+    return f"{record['name']}.{'svg' if size <= LARGEST_SVG else 'png'}"
 
 
 def _cell(text: str) -> str:

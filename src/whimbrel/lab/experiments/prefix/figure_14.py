@@ -42,8 +42,8 @@ EXPERIMENT = Experiment(
     scales={
         "tiny": grid(n=[100]),
         "small": grid(n=[1_000]),
-        "paper": grid(n=[5_000]),
-        "full": grid(n=[40_000]),
+        "paper": grid(n=[40_000]),
+        "full": grid(n=[80_000]),
     },
     counted=count,
     memory=lambda point: 3e8 + 5e4 * float(point["n"]),
