@@ -12,20 +12,21 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.broker.peering.overlays import until
 from tests.broker.processes import BrokerProcess
 from tests.broker.test_streams import streamed
 from whimbrel.client import Client, Refused
 
 
 def told(client: Client, filter: str, count: int, **options: Any) -> tuple[threading.Thread, list[Any]]:
-    """Follow a stream in a thread until it has so many messages."""
+    """Follow a stream in a thread until it has so many messages, or one about the key `end`."""
     found: list[Any] = []
 
     def follow() -> None:
         with suppress(Exception):  # when the test is over, the client is closed
             for message in client.subscribe(filter, on="publications", **options):
                 found.append((message.event["type"].removeprefix("whimbrel."), message.event["subject"], message.data))
-                if len(found) == count:
+                if len(found) == count or message.event["subject"] == "end":
                     return
 
     thread = threading.Thread(target=follow, daemon=True)
@@ -33,9 +34,8 @@ def told(client: Client, filter: str, count: int, **options: Any) -> tuple[threa
     return thread, found
 
 
-def wait_for_streams(http: httpx.Client, count: int) -> None:
-    while f"whimbrel_streams {float(count)}" not in http.get("/metrics").text:
-        pass
+def wait_for_streams(http: httpx.Client, count: int, **headers: str) -> None:
+    until(lambda: f"whimbrel_streams {float(count)}" in http.get("/metrics", headers=headers).text)
 
 
 @pytest.fixture
@@ -87,14 +87,15 @@ def test_a_stream_is_told_what_a_durable_subscription_is(http: httpx.Client, cli
         else:
             states.put(key, {"seed": seed, "n": chance.randrange(10)})
             present.add(key)
+    states.put("end", {"seed": seed, "n": 9})
+    thread.join(60)
     messages = client.pull(durable, limit=1000)
-    wanted = [(m.event["type"].removeprefix("whimbrel."), m.event["subject"], m.data) for m in messages]
-    while len(found) < len(wanted):
-        assert thread.is_alive()
-    assert found == wanted and len(wanted) > 20
+    assert found == [(m.event["type"].removeprefix("whimbrel."), m.event["subject"], m.data) for m in messages]
+    assert len(found) > 20
     client.delete(durable)
-    for key in present:
+    for key in (*present, "end"):
         states.delete(key)
+    wait_for_streams(http, 0)
 
 
 def test_rules_hide_states_and_a_tenant_sees_its_own(tmp_path: Path) -> None:
@@ -117,8 +118,7 @@ def check_rules(broker: BrokerProcess, http: httpx.Client) -> None:
         admin.publications.put("b", {"owner": "you", "n": 1})
         thread, found = told(mine, "n = 1", 2, leave=True)
         _, nothing = told(theirs, "n = 1", 1)
-        while "whimbrel_streams 2.0" not in http.get("/metrics", headers=headers).text:
-            pass
+        wait_for_streams(http, 2, **headers)
         admin.publications.put("a", {"owner": "you", "n": 1, "secret": 7})
         thread.join(30)
         assert found == [("enter", "a", {"owner": "me", "n": 1}), ("leave", "a", None)] and nothing == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import cast
 
@@ -114,7 +114,7 @@ async def stream(request: Request) -> Response:
     else:
         cursor = broker.messages.position(held)
     held, opened = broker.delivery.open_stream(held.id, principal, "sse")
-    return EventStream(request, opened, broker.delivery.reader_of(held), cursor)
+    return EventStream(request, opened, broker.delivery.reader_of(held), cursor, broker.delivery.close_stream)
 
 
 async def ephemeral_stream(request: Request) -> Response:
@@ -135,10 +135,10 @@ async def ephemeral_stream(request: Request) -> Response:
     filter = await broker.runtime.in_parser(_small_filter, text, dialect)
     chosen = cast("Policy", policy)
     if on == "publications":
-        opened, entered = await broker.delivery.open_watcher(filter, principal, "sse", chosen, leave == "true")
-        return EventStream(request, opened, None, Cursor(-1), entered)
+        opened, entered = await broker.watching.open(filter, principal, "sse", chosen, leave == "true")
+        return EventStream(request, opened, None, Cursor(-1), broker.watching.close, entered)
     opened = await broker.delivery.open_ephemeral(filter, principal, "sse", chosen)
-    return EventStream(request, opened, None, Cursor(-1))
+    return EventStream(request, opened, None, Cursor(-1), broker.delivery.close_ephemeral)
 
 
 def _small_filter(text: str, dialect: str) -> Filter:
@@ -150,7 +150,7 @@ def _small_filter(text: str, dialect: str) -> Filter:
 class EventStream(Response):
     """An open stream of Server-Sent Events. One of a durable subscription has `read`, and starts behind `after`.
 
-    Messages of `before` are sent first.
+    Messages of `before` are sent first; `close` is called with the stream at the end.
     """
 
     def __init__(
@@ -159,6 +159,7 @@ class EventStream(Response):
         stream: Stream,
         read: Read | None,
         after: Cursor,
+        close: Callable[[Stream], None],
         before: Iterable[tuple[Cursor, bytes]] = (),
     ) -> None:
         super().__init__()
@@ -168,6 +169,7 @@ class EventStream(Response):
         self._stream = stream
         self._read = read
         self._after = after
+        self._close = close
         self._before = iter(before)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -201,10 +203,7 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             gone.cancel()
-            if self._read is None:
-                broker.delivery.close_ephemeral(stream)
-            else:
-                broker.delivery.close_stream(stream)
+            self._close(stream)
 
     @staticmethod
     async def _body(send: Send, content: bytes) -> None:

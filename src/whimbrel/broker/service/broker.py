@@ -57,6 +57,7 @@ from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.service.upkeep import Upkeep
+from whimbrel.broker.service.watching import Watching
 from whimbrel.broker.service.webhooks import Webhooks
 from whimbrel.broker.store import DeadLetter
 from whimbrel.broker.store.sqlite import to_json
@@ -139,9 +140,9 @@ class Broker:
         self._engine = WebhookEngine(settings, opened.reader.id, opened.store, opened.lists, self.messages)
         self.webhooks = Webhooks(self.runtime, self._registry, self._secrets, self._engine, opened.store, self.messages)
         self.delivery = Delivery(
-            self.runtime, live, self.hub, self.messages, self.subscriptions, self.tokens, opened.store, opened.reader,
-            topics.publications, rendered,
-        )  # fmt: skip
+            self.runtime, live, self.hub, self.messages, self.subscriptions, self.tokens, opened.store, opened.reader
+        )
+        self.watching = Watching(self.runtime, self.hub, self.subscriptions, self.tokens, topics.publications, rendered)
         self.spaces = SpaceService(self.runtime, topics, self._registry, self.tokens, self.subscriptions, opened.store)
         self.spark: SparkProcess | None = None
         """The job on Spark that matches events, if it is ours; the server starts it."""

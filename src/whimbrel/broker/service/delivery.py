@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from time import monotonic, time_ns
+from time import monotonic
 from typing import cast
 
 from whimbrel.broker.delivery.hub import Hub, Stream
 from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
 from whimbrel.broker.delivery.outbox import Outbox, Policy
 from whimbrel.broker.delivery.streaming import Read
-from whimbrel.broker.publications.rendering import PublicationMessages
-from whimbrel.broker.publications.topic import PublicationTopic
-from whimbrel.broker.publications.watchers import FIRST_NUMBER
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Unavailable, Unprocessable
 from whimbrel.broker.requests.subscriptions import digest_asked
@@ -42,8 +38,6 @@ class Delivery:
         tokens: Tokens,
         store: Store,
         log: LogReader,
-        topic: PublicationTopic,
-        rendered: PublicationMessages,
     ) -> None:
         self._runtime = runtime
         self._live = live
@@ -53,8 +47,6 @@ class Delivery:
         self._tokens = tokens
         self._store = store
         self._log = log
-        self._topic = topic
-        self._rendered = rendered
 
     async def pull(
         self, subscription: StoredSubscription, after: Cursor | None, limit: int, wait: float, caller: str = ""
@@ -132,45 +124,13 @@ class Delivery:
             raise
         return stream
 
-    async def open_watcher(
-        self, filter: Filter, principal: Principal, framing: str, policy: Policy, leave: bool
-    ) -> tuple[Stream, Iterator[tuple[Cursor, bytes]]]:
-        """A stream of the publications that a filter matches, and messages about those that it matches already.
-
-        It ends with `close_ephemeral`.
-        """
-        await self._subscriptions.take_cost(filter, principal.name)
-        stream = Stream(Outbox(policy, framing), principal.name, caller=principal.name, tenant=principal.tenant)
-        constrained = constrain(filter, principal.rules)
-
-        def decide(_: int) -> tuple[list[Change], object]:
-            if stream.outbox.closed is not None:
-                return [], []
-            self._tokens.check_rules(principal.name, principal.rules)
-            number, inside = self._topic.watch(principal.tenant, constrained, principal.rules, leave)
-            stream.numbers.add(number)
-            self._runtime.call(self._hub.open, stream, [number])
-            return [], inside
-
-        try:
-            inside = cast("list[int]", await self._runtime.decide(decide))
-            self._tokens.check_current(principal)
-        except BaseException:  # the caller is gone, or may no longer see this
-            stream.outbox.close("gone")
-            self.close_ephemeral(stream)
-            raise
-        return stream, self._rendered.entered(inside, principal.tenant, time_ns() // 1_000)
-
     def close_ephemeral(self, stream: Stream) -> None:
         """Close the stream of an ephemeral subscription, and forget its filter."""
         self._hub.close(stream)
 
         def decide(_: int) -> tuple[list[Change], object]:
             for number in stream.numbers:
-                if number < FIRST_NUMBER:
-                    self._topic.unwatch(stream.tenant, number)
-                else:
-                    self._live.remove(number)
+                self._live.remove(number)
             return [], None
 
         with contextlib.suppress(Unavailable):
