@@ -76,19 +76,22 @@ def test_the_dead_are_counted_when_a_segment_may_be_mostly_dead(sizes: list[int]
     [
         ([], 10, []),
         ([5], 100, []),  # nothing to merge
-        ([5, 5], 9, []),  # not paid for yet
-        ([5, 5], 10, [0, 1]),
-        ([9_000, 5, 20, 5], 9_030, [0, 1, 2, 3]),
-        ([7, 7, 7], 21, [0, 1, 2]),
+        ([5, 6], 10, []),  # not paid for yet
+        ([5, 6], 11, [0, 1]),
+        ([6, 5], 11, [0, 1]),
+        ([9_000, 5, 20, 6], 9_031, [0, 1, 2, 3]),
+        ([9_000_000, 5, 20, 6], 31, [1, 2, 3]),
     ],
 )
 def test_segments_are_merged_once_searches_have_paid_for_it(sizes: list[int], rows: int, merged: list[int]) -> None:
-    assert paid_for(sizes, MERGE_NS + ROW_NS * rows) == merged
+    """Searches have spent time on the smallest one alone."""
+    spent = [MERGE_NS + ROW_NS * rows if size == min(sizes) else 0 for size in sizes]
+    assert paid_for(sizes, spent) == merged
 
 
 def test_segments_pay_for_their_own_merge() -> None:
-    """Of four segments three cost time, and each as much: merging the two smallest saves a third of it."""
-    sizes, two, three = [90_000, 5, 20, 5], MERGE_NS + ROW_NS * 10, MERGE_NS + ROW_NS * 30
-    assert paid_for(sizes, 3 * three // 2 - 2) == []
-    assert paid_for(sizes, 3 * three // 2) == [1, 2, 3]
-    assert paid_for([90_000, 5, 50_000, 5], 3 * two) == [1, 3]
+    much, little = 1_000 * MERGE_NS, MERGE_NS // 2
+    assert paid_for([900_000, 50, 1], [0, much, 0]) == [0, 1, 2]
+    assert paid_for([900_000, 50, 1], [0, 10 * MERGE_NS, little]) == []  # neither all of them nor the newest two
+    assert paid_for([900_000, 50, 1], [0, 10 * MERGE_NS, 2 * MERGE_NS]) == [1, 2]
+    assert paid_for([900_000, 50, 1], [much, little, little]) == []  # the largest is there in any case

@@ -40,6 +40,8 @@ class Head:
         self.entries: list[HeadEntry] = []
         self.spent = 0
         """Nanoseconds, about, that searches have spent on the head beyond what a segment would have cost them."""
+        self.searched = 0
+        """Nanoseconds, about, that searches have spent on the head at all, beside segments."""
         self.built: tuple[int, Segment] | None = None
         """The first entries as a segment, and how many they are, if some search needed it."""
         self._filing = threading.Lock()

@@ -54,21 +54,22 @@ def deaths_to_count(sizes: Sequence[int], dead: Sequence[int], head: int) -> int
     return max(min(lacking, default=head), sum(sizes) // 64)
 
 
-def paid_for(sizes: Sequence[int], spent: int) -> list[int]:
-    """The smallest segments, as many as can be merged in the time that was spent on them, by place in `sizes`.
+def paid_for(sizes: Sequence[int], spent: Sequence[int]) -> list[int]:
+    """The smallest segments, as many as can be merged in the time that was spent on all of these but the largest.
 
-    Searches spend it on every segment but one, on each as much. So merging at most doubles what they would have spent
-    at best, and what a small segment costs beside a large one does not pay for merging it with each new head.
+    Both are by place, as is the result. Merging at most doubles what searches would have spent at best. What a small
+    segment costs beside a large one does not pay for merging it with each new head, which has cost little yet.
 
-    >>> paid_for([9_000, 1_000, 1_000], 28_000_000), paid_for([9_000, 1_000, 1_000], 32_000_000)
+    >>> paid_for([9_000, 1_000, 100], [0, 0, 14_000_000]), paid_for([9_000, 1_000, 100], [0, 28_000_000, 14_000_000])
     ([1, 2], [0, 1, 2])
     """
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
-    rows = chosen = 0
+    rows = paid = chosen = 0
     for count, place in enumerate(order, 1):
         rows += sizes[place]
-        if count > 1 and merge_cost(rows) <= spent * (count - 1) // (len(sizes) - 1):
+        if count > 1 and merge_cost(rows) <= paid:
             chosen = count
+        paid += spent[place]
     return sorted(order[:chosen])
 
 

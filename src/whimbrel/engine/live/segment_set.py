@@ -47,8 +47,12 @@ class SegmentSet:
         self._merger: threading.Thread | None = None
         self._deaths = 0  # since the dead of each segment were last counted
         self._count_at: int | None = None  # how many of these are needed to count again; None: a head
-        self._spent = 0  # by searches, on segments that could be merged; of several threads, some may not be counted
+        # Nanoseconds that searches have spent; of several threads, some may not be counted.
+        self._spent = 0  # on all that could be merged
         self._due = SPENT_AT_ONCE  # when merging is thought of
+        self._on_each = 0  # on each segment that was there from the beginning
+        # By id of a segment: what of `_on_each` was spent before it was there.
+        self._before = {id(segment): 0 for segment in snapshot.segments}
 
     def ready(self) -> Snapshot:
         """A snapshot for one event, whose head must be searched.
@@ -57,7 +61,7 @@ class SegmentSet:
         """
         snapshot = self.snapshot
         if len(snapshot.segments) > 1 or snapshot.head_size:
-            self._spend(_saved_by_merging(snapshot, SEGMENT_NS))
+            self._spend(snapshot, 1, SEGMENT_NS)
             return self._ready(snapshot)
         return snapshot
 
@@ -76,10 +80,16 @@ class SegmentSet:
         if len(snapshot.segments) > 1 or snapshot.head_size:
             head = snapshot.head
             head.spent = max(0, head.spent + events * (snapshot.head_size * ENTRY_NS - segment_ns))
-            self._spend(events * _saved_by_merging(snapshot, segment_ns))
+            self._spend(snapshot, events, segment_ns)
 
-    def _spend(self, nanoseconds: int) -> None:
-        self._spent += nanoseconds
+    def _spend(self, snapshot: Snapshot, events: int, segment_ns: int) -> None:
+        """Count what events have spent beyond one segment. Without segments there is nothing to merge."""
+        if not snapshot.segments:
+            return
+        on_head = events * (segment_ns // 3 + snapshot.head_size * ENTRY_NS) if snapshot.head_size else 0
+        snapshot.head.searched += on_head
+        self._on_each += events * segment_ns
+        self._spent += events * (len(snapshot.segments) - 1) * segment_ns + on_head
         if self._spent >= self._due and self.lock.acquire(blocking=False):
             try:
                 self._due = self._spent + SPENT_AT_ONCE
@@ -127,6 +137,7 @@ class SegmentSet:
         """Make the segment of a bulk load visible; the index then has `rows` rows."""
         old = self.snapshot
         died, moved = _grown(old.died, rows), _grown(old.moved, rows)
+        self._before[id(segment)] = self._on_each
         self.snapshot = replace(old, segments=(*old.segments, segment), rows=rows, died=died, moved=moved)
         self._merge_soon()
 
@@ -143,6 +154,7 @@ class SegmentSet:
         if any(True for _ in old.head_entries()):
             WARM_UP.begin()
             segments = (*segments, old.head_segment(self.sample))
+            self._before[id(segments[-1])] = self._on_each - old.head.searched
         self.snapshot = replace(old, segments=segments, head=Head(), head_size=0)
         self._merge_soon()
 
@@ -195,20 +207,23 @@ class SegmentSet:
 
     def _paid_for(self) -> list[int]:
         """The segments whose merge searches have paid for, by place; that of the head is behind the last one."""
-        head = self.snapshot.head_size
-        sizes = [*self._sizes(), head] if head else self._sizes()
-        return paid_for(sizes, self._spent) if self.snapshot.segments else []
+        segments, head, sizes = self.snapshot.segments, self.snapshot.head, self._sizes()
+        if not segments:
+            return []
+        self._before = {id(segment): self._before.get(id(segment), self._on_each) for segment in segments}
+        largest = max(range(len(sizes)), key=lambda place: (sizes[place], place))
+        self._before[id(segments[largest])] = self._on_each  # one segment there must be
+        spent = [self._on_each - self._before[id(segment)] for segment in segments]
+        if self.snapshot.head_size:
+            sizes, spent = [*sizes, self.snapshot.head_size], [*spent, head.searched]
+        return paid_for(sizes, spent)
 
     def _pay(self) -> list[int]:
-        """Take the price of the merge that is paid for from what was spent; its segments, by place."""
+        """The segments whose merge is paid for, by place, with the head as one of them if it is."""
         places = self._paid_for()
-        if places:
-            if len(self.snapshot.segments) in places:
-                self.flush()
-            places = [place for place in places if place < len(self.snapshot.segments)]
-            sizes = self._sizes()
-            self._spent = max(0, self._spent - merge_cost(sum(sizes[place] for place in places)))
-            self._due = self._spent + SPENT_AT_ONCE
+        if len(self.snapshot.segments) in places:
+            self.flush()
+        places = [place for place in places if place < len(self.snapshot.segments)]
         return places if len(places) > 1 else []
 
     def _is_time_to_count(self) -> bool:
@@ -241,16 +256,11 @@ class SegmentSet:
             now = self.snapshot
             if set(map(id, chosen)) <= set(map(id, now.segments)):  # unless `merge` or `plan_anew` replaced them
                 kept = [segment for segment in now.segments if not any(segment is one for one in chosen)]
+                spent = sum(self._on_each - self._before.get(id(one), self._on_each) for one in chosen)
+                left = max(0, spent - merge_cost(sum(len(one.rows) for one in chosen)))
+                self._before[id(merged)] = self._on_each - left
                 self.snapshot = _without_deaths(replace(now, segments=(*kept, merged)))
         return True
-
-
-def _saved_by_merging(snapshot: Snapshot, segment_ns: int) -> int:
-    """Nanoseconds that an event would save, about, if all were one segment. Without segments there is none to merge."""
-    if not snapshot.segments:
-        return 0
-    head = segment_ns // 3 + snapshot.head_size * ENTRY_NS if snapshot.head_size else 0
-    return (len(snapshot.segments) - 1) * segment_ns + head
 
 
 def _without_deaths(snapshot: Snapshot) -> Snapshot:
