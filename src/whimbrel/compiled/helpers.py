@@ -1,4 +1,5 @@
-"""Helpers that kernels of several packages share: binary search, and comparing and hashing bytes eight at a time."""
+"""Helpers that kernels of several packages share: binary search, and comparing and hashing bytes eight at a time,
+and loads that skip a check."""
 
 from __future__ import annotations
 
@@ -41,6 +42,17 @@ def load_word(typingctx: Any, data: Any, index: Any) -> Any:
         return word
 
     return types.uint64(data, types.int64), codegen
+
+
+@in_kernels
+def item(typingctx: Any, data: Any, index: Any) -> Any:
+    """The element of an array at an index that is not negative: Numba would count a negative one from the end."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.load(builder.gep(array.data, [args[1]]))
+
+    return data.dtype(data, types.int64), codegen
 
 
 @helper

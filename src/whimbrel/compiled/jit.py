@@ -61,6 +61,17 @@ def compile_for(function: Callable[..., object], *samples: object) -> None:
     compiled.compile(tuple(numba.typeof(sample) for sample in samples))  # type: ignore[no-untyped-call]
 
 
+def entry_for(function: Callable[Given, Result], *samples: object) -> Callable[Given, Result]:
+    """The compiled code of a kernel for arguments of the types of the samples: what Numba calls once it has looked at
+    the types of all arguments, which takes as long as passing them. Other types are refused.
+    """
+    compiled: Any = function
+    if not hasattr(compiled, "overloads"):  # where compiling is switched off
+        return function
+    entry: Callable[Given, Result] = compiled.compile(tuple(numba.typeof(sample) for sample in samples))  # type: ignore[no-untyped-call]
+    return entry
+
+
 def _kernel(function: Callable[Given, Result], nogil: bool) -> Callable[Given, Result]:
     if is_plain():
         with plain_cache() as is_writable:

@@ -127,7 +127,7 @@ class Index(Matcher):
 
         For callers that name ids later, or only some of them. The array is the caller's.
         """
-        return self._match(event, _copied)
+        return self._match(event, np.ndarray.copy)
 
     def _match(self, event: AnyEvent, made_of: Callable[[np.ndarray], T]) -> T:
         """What is made of the rows that an event matches, which are in a buffer that the next match uses again."""
@@ -291,10 +291,3 @@ class Index(Matcher):
     def _check(self) -> None:
         """Assert every invariant; for tests."""
         self._subscriptions._check()
-
-
-_INT32 = np.dtype(np.int32)  # made once: a type would be looked up in each call
-
-
-def _copied(rows: np.ndarray) -> np.ndarray:
-    return rows.astype(_INT32)

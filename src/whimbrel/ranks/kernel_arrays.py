@@ -36,6 +36,8 @@ class Reading(NamedTuple):
     table: np.ndarray  # int32
     ordered: np.ndarray  # uint8[A]: whether the order of strings matters
     longest: np.ndarray  # int32[A]: the bytes of the longest string
+    short_first: np.ndarray  # int64[A + 1]: the table of short strings of an attribute, none if its strings are many
+    short: np.ndarray  # int64: see `string_kernels.fill_short_table`
     time_first: np.ndarray  # int64[A + 1]: the timestamps of an attribute
     times: np.ndarray  # int64
 
@@ -78,6 +80,8 @@ READING = tuple_of_arrays(
         "data": ("uint8", 1),
         "table_first": ("int64", 1),
         "ordered": ("uint8", 1),
+        "short_first": ("int64", 1),
+        "short": ("int64", 1),
         "time_first": ("int64", 1),
         "times": ("int64", 1),
     },

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -240,19 +239,6 @@ def kept_texts(entries: Entries) -> Texts:
     """The texts that a kernel has kept."""
     count = entries.items.item(TEXTS)
     return entries.text_entries[:count], entries.text_ends, entries.text_data
-
-
-def keep_texts(entries: Entries, noted: Sequence[tuple[int, str]]) -> int:
-    """Keep texts that come with their entries, as a kernel does; return how many, or -1 if they have no place."""
-    encoded = [text.encode() for _, text in noted]
-    data = b"".join(encoded)
-    if len(noted) > entries.text_entries.size or len(data) > entries.text_data.size:
-        return -1
-    if noted:
-        entries.text_entries[: len(noted)] = [entry for entry, _ in noted]
-        entries.text_ends[: len(noted) + 1] = list(accumulate(map(len, encoded), initial=0))
-        entries.text_data[: len(data)] = np.frombuffer(data, np.uint8)
-    return len(noted)
 
 
 @quick_kernel

@@ -2,19 +2,27 @@
 
 Strings are UTF-8 bytes with offsets, as in Arrow and in a segment. The hash table of an attribute's strings uses open
 addressing with linear probing. The hash is FNV-1a, its 64 bits folded in half: one multiplication per byte, which is
-quick because constants are short.
+quick because constants are short. For single events, attributes with few strings have another table, of the strings
+themselves, where those of up to seven bytes are found by one look.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.helpers import Integer, are_equal, shared
+from whimbrel.compiled.helpers import Integer, are_equal, item, load_word, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
+from whimbrel.ranks.kernel_arrays import Reading
 
 _FNV_START = np.uint64(14695981039346656037)
 _FNV_PRIME = np.uint64(1099511628211)
 _HALF = np.uint64(32)
+_FACTOR = np.uint64(0xD6E8_FEB8_6659_FD93)
+_LAST_BYTE = np.uint64(56)
+_STRINGS = 2
+"""The column of `Reading.bases` for strings."""
+SHORT = 7
+"""Bytes of a string that fits a word, with its length."""
 _AHEAD = 64
 """Strings that are hashed before the first of them is looked up, so that their memory accesses overlap."""
 
@@ -98,33 +106,94 @@ def rank_strings(
 
 
 @inlined
-def rank_string(
-    data: np.ndarray,
-    length: int,
-    table: np.ndarray,
-    start: int,
-    end: int,
-    first: int,
-    last: int,
-    known_offsets: np.ndarray,
-    known: np.ndarray,
-    base: int,
-    ordered: int,
-) -> Integer:  # pragma: no cover
-    """The rank of one string, as `rank_strings` gives it; the attribute's hash table is table[start:end]."""
-    if start < end:
-        mask = end - start - 1
-        slot = _hash(data, 0, length) & mask
-        entry = np.int64(table[start + slot])
-        while entry != 0:
-            at = known_offsets[first + entry - 1]
-            if known_offsets[first + entry] - at == length and shared(known, at, data, 0, length) == length:
-                return base + 2 * entry - 1
-            slot = (slot + 1) & mask
-            entry = np.int64(table[start + slot])
-        if ordered:
-            return base + 2 * _gap(data, 0, length, first, last - first, known_offsets, known)
-    return base + 2 * (last - first)
+def short_word(word: np.uint64, length: int) -> np.uint64:  # pragma: no cover
+    """A string of at most SHORT bytes as a word: its bytes, then zeros, and in the last byte their number.
+
+    The given word begins with the string.
+    """
+    return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1)) | (np.uint64(length) << _LAST_BYTE)
+
+
+@inlined
+def load_short(data: np.ndarray, at: int, length: int) -> np.uint64:  # pragma: no cover
+    """The word of a short string, which nothing may follow."""
+    if at + 8 <= data.size:
+        return short_word(load_word(data, at), length)
+    word = np.uint64(length) << _LAST_BYTE
+    for i in range(length):
+        word |= np.uint64(item(data, at + i)) << np.uint64(8 * i)
+    return word
+
+
+@inlined
+def mixed(word: np.uint64) -> np.uint64:  # pragma: no cover
+    """A word with its bits mixed, as a hash. No two words become the same."""
+    word *= _FACTOR
+    return word ^ (word >> _HALF)
+
+
+@kernel
+def fill_short_table(
+    offsets: np.ndarray, data: np.ndarray, first: int, count: int, table: np.ndarray
+) -> None:  # pragma: no cover
+    """Fill a table of the short ones of `count` strings: in pairs, the word of a string and its index + 1, or 0."""
+    mask = table.size // 2 - 1
+    for index in range(count):
+        at: int = offsets[first + index]
+        length = offsets[first + index + 1] - at
+        if length <= SHORT:
+            word = load_short(data, at, length)
+            slot = np.int64(mixed(word)) & mask
+            while table[2 * slot + 1] != 0:
+                slot = (slot + 1) & mask
+            table[2 * slot], table[2 * slot + 1] = np.int64(word), index + 1
+
+
+@inlined
+def _find_short(word: np.uint64, table: np.ndarray, begin: int, end: int) -> int:  # pragma: no cover
+    """The index + 1 of a short string in the table of an attribute, table[begin:end]; 0 if it is not there."""
+    mask = (end - begin) // 2 - 1
+    slot = np.int64(mixed(word)) & mask
+    while True:
+        found: int = item(table, begin + 2 * slot + 1)
+        if found == 0 or item(table, begin + 2 * slot) == np.int64(word):
+            return found
+        slot = (slot + 1) & mask
+
+
+@inlined
+def _find_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: Reading) -> int:  # pragma: no cover
+    """The index + 1 of a string among the constants of an attribute; 0 if it is none of them."""
+    begin, end = item(reading.short_first, attr), item(reading.short_first, attr + 1)
+    if length <= SHORT and begin < end:
+        return _find_short(load_short(data, at, length), reading.short, begin, end)
+    begin, end = item(reading.table_first, attr), item(reading.table_first, attr + 1)
+    if begin == end or length > item(reading.longest, attr):
+        return 0
+    mask, first = end - begin - 1, item(reading.first, attr)
+    slot = _hash(data, at, at + length) & mask
+    while True:
+        found = np.int64(item(reading.table, begin + slot))
+        if found == 0:
+            return 0
+        start: int = item(reading.offsets, first + found - 1)
+        size = item(reading.offsets, first + found) - start
+        if size == length and are_equal(reading.data, start, data, at, length):
+            return int(found)
+        slot = (slot + 1) & mask
+
+
+@inlined
+def rank_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: Reading) -> int:  # pragma: no cover
+    """The rank of one string, as `rank_strings` gives it."""
+    found = _find_string(data, at, length, attr, reading)
+    first, last = item(reading.first, attr), item(reading.first, attr + 1)
+    above: int = 2 * found - 1
+    if found == 0 and last > first and item(reading.ordered, attr):
+        above = 2 * _gap(data, at, length, first, last - first, reading.offsets, reading.data)
+    elif found == 0:
+        above = 2 * (last - first)
+    return above + int(item(reading.bases, 5 * attr + _STRINGS))
 
 
 @helper

@@ -21,6 +21,8 @@ from whimbrel.readers.parquet_table import read_parquet
 from whimbrel.readers.source import Format, InputFile, open_source
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from whimbrel.model.schema import Schema
 
 _LONGEST_LINE = 6 * FILTER_BYTES.value + 65_536  # JSON may write one byte as six
@@ -125,9 +127,21 @@ def _parquet_subscriptions(source: InputFile) -> Iterator[Item]:
             return
         names = [name for name in ("id", "filter", "dialect") if name in batch.schema.names]
         columns = [batch.column(name).to_pylist() for name in names]
+        if _is_plain(batch, names):
+            for row, id, filter in zip(rows, *columns, strict=True):
+                yield InputPlace(file, row=row), SubscriptionRow(id, filter)
+            continue
         for row, cells in zip(rows, zip(*columns, strict=True), strict=True):
             place = InputPlace(file, row=row)
             yield place, _row(place, dict(zip(names, cells, strict=True)))
+
+
+def _is_plain(batch: pa.RecordBatch, names: list[str]) -> bool:
+    """Whether every row is a subscription in the canonical dialect, so that none must be looked at."""
+    if names != ["id", "filter"] or any(batch.column(name).null_count for name in names):
+        return False
+    kinds = [str(batch.schema.field(name).type) for name in names]
+    return kinds[0] in ("int64", "string") and kinds[1] == "string"
 
 
 def _csv_subscriptions(source: InputFile) -> Iterator[Item]:

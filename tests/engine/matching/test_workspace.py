@@ -7,6 +7,7 @@ import gc
 import pytest
 
 from whimbrel import Index
+from whimbrel.engine.access.kernel import LAST_EPOCH
 from whimbrel.engine.matching import workspace as module
 
 
@@ -46,3 +47,14 @@ def test_segments_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -
         index.merge()
     (workspace,) = index._workspaces._all
     assert len(workspace._fitted) <= 5
+
+
+def test_events_are_counted_anew_after_very_many() -> None:
+    index = Index()
+    index.add_many([(0, "a = 1 OR a = 2"), (1, "a = 3")])
+    index.match({"a": 1})
+    (workspace,) = index._workspaces._all
+    for before in (LAST_EPOCH - 1, LAST_EPOCH):
+        workspace._epoch[0] = before
+        assert [index.match({"a": [1, 2]}) for _ in range(3)] == [[0]] * 3
+        assert workspace._epoch[0] == (before + 2) % LAST_EPOCH + 1

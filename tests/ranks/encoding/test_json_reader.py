@@ -105,6 +105,10 @@ GOOD = [
     '{"d": [{"x": [3, "in"]}, {"e": [{"x": "deep"}, {"x": null}]}, {"x": 4, "e": {"x": 1}}]}',
     '{"d": [{"x": 3, "e.x": 1}, {"e.x": 2, "x": 4}, 5, null], "a": 1}', '{"d": [[{"x": 3}]], "d.e": [{"x": 1}]}',
     '{"d": [{"x": null}], "b": 0.5}', '{"d": {"e": [{"x": 1}, {"x": 2}]}, "a": [1, 2]}',
+    '{"\\u0061": 1, "\\n": 1, "k\\/": {"\\u00e9": 1}}', '{"\\u00fcb\\u0065r": 1, "\\ud83d\\ude00": 2}',
+    '{"d\\u002ex": 3}',
+    '{"a rather long n\\u0061me of an attribute": 7, "a": "\\u0078"}', '{"d": {"\\u0065": {"x": "d\\u0065ep"}}}',
+    '{"a": 12345678, "b": 0.123456789012, "x": 1234567.12345678e-00001}',
     '{"a": true, "b": false, "t": null}', '{"t": 5}', '{"k1": 1, "k2": 1, "k3": {"k1": 2}, "k4": [{"k1": 1}]}',
 ]  # fmt: skip
 """Texts that the kernel reads itself."""
@@ -114,7 +118,10 @@ LEFT = [
     '{"big": 12345678901234567890}', '{"exact": 1}', '{"d": [{"x": 3, "x": 4}]}', '{"d.x": 1, "d": {"x": 2}}',
     '{"d": [{"x": 1}], "d.x": 2}', '{"d.x": 2, "d": [{"x": 1}]}', '{"d": [{"e.x": 1, "e": {"x": 2}}]}',
     '{"d": [[{"x": 3}], [{"x": 4}]]}', '{"d": [{"x": 1}, {"e": [{"x": 1}], "e.x": 2}]}',
-    '{"\\u0061": 1}', '{"a": 1, "a": 2}', '{"k": 1, "k": 2}', '{"o": {"k": 1, "k": 2}}', '{"o": [{"k": 1, "k": 2}]}',
+    '{"\\u0061": 1, "a": 2}', '{"k": 1, "\\u006b": 2}',
+    '{"a rather long unknown key": 1, "a rather long unknown k\\u0065y": 1}',
+    '{"\\x": 1}', '{"\\ud800": 1}', '{"a\\u00": 1}', '{"a\\',
+    '{"a": 1, "a": 2}', '{"k": 1, "k": 2}', '{"o": {"k": 1, "k": 2}}', '{"o": [{"k": 1, "k": 2}]}',
     '{"a rather long unknown key": 1, "a rather long unknown key": 1}', '{"a": "\\ud800"}', '{"a": "\\udc00\\ud800"}',
     '{"x": "\\ud800\\u0041"}', '{"d": 1, "d": {"x": 2}}', "[1]", '"a"', "1", "null", "", " ", '{"a"}', '{"a":}',
     '{"a": 1,}', '{,}', '{"a": [1,]}', '{"a": [,1]}', '{"a": 01}', '{"a": 1.}', '{"a": .5}', '{"a": +1}', '{"a": -}',
@@ -138,6 +145,30 @@ def test_leaves_to_python(encoder: EventEncoder, text: str) -> None:
     assert left(encoder, text.encode())
 
 
+def test_a_text_ends_where_it_ends_whatever_follows(encoder: EventEncoder) -> None:
+    """Digits, characters and quotes behind the end of a text are none of it."""
+    text = (
+        '{"a": 1234567890, "b": 0.25e12, "\xfcber": "\xe9\u20ac\U0001f600", "x": [true, "\\u00e9"], "a.b": 1}'.encode()
+    )
+    ends = np.arange(len(text) + 1)
+    events = type(json_texts([text]))(np.frombuffer(text + text, np.uint8), np.zeros(len(ends), np.int64), ends)
+    refused: Refused = {}
+    encoded = encoder.encode_json(events, (), refused)
+    for row, found in enumerate(entries(encoded)):
+        expected = reference(encoder, text[:row])
+        assert ((type(refused[row]), str(refused[row])) if row in refused else (found, 0)) == expected
+
+
+def test_characters_at_every_place_of_a_word(encoder: EventEncoder) -> None:
+    characters = ["\x7f", "\x80", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff"]
+    run = "".join(characters).encode()
+    wrong = [b"\xc0\x80", b"\xe0\x9f\xbf", b"\xed\xa0\x80", b"\xf0\x8f\xbf\xbf", b"\xf4\x90\x80\x80", b"\xc3", b"\x80"]
+    for before in range(9):
+        good = [b'{"x": "' + b"-" * before + run + b'", "a": "' + run[1:3] + b'"}']
+        agree(encoder, good + [b'{"x": "' + b"-" * before + run + one + run + b'"}' for one in wrong])
+        assert not left(encoder, good[0])
+
+
 def test_a_text_alone_is_read_as_its_object() -> None:
     index = Index(["t"])
     filters = ["a = 1", "a = 'x'", "a = '\xe9'", "b >= 0.5", "d.x = 3", "d.e.x = 'deep'", "t > TIMESTAMP '1970-01-01'"]
@@ -145,6 +176,7 @@ def test_a_text_alone_is_read_as_its_object() -> None:
     filters += ["a NOT LIKE '%x%'", "d.x = 3 AND d.e.x = 'deep'", "b = 1e400", "b = 1e23", "\xfcber = 1"]
     index.add_many(enumerate(filters))
     more = ['{"a": "say \\"hi\\" why"}', '{"a": ["y", "x"]}', json.dumps({"a": "\n" * 9_000 + "y"})]
+    more += [json.dumps({"a": ["y" + str(i) for i in range(2_000)]}), json.dumps({"a": "\xe9" * 40_000 + "y"})]
     more += [json.dumps({"a": [*range(2_000)], "b": [0.1 + i / 3 for i in range(200)]}), '{"t": "1970-01-02"}']
     agree_alone(index, [text.encode() for text in (*more, *GOOD, *LEFT)])
     assert index.match('{"a": "\xe9"}') == index.match({"a": "\xe9"})

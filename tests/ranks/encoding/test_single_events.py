@@ -57,7 +57,7 @@ class Reader:
         """The entries of one event, and how many of them are from the kernel."""
         left: dict[str, Any] = {}
         encoder, names = self.encoder.single_events, frozenset(timestamps)
-        count = encoder.read(event, names, self.words, None, left)
+        count = encoder.read(event, names, self.words, left)
         if count == FULL:
             return self.encoder.encode_event(event, timestamps), 0
         count, more, other, coupled, _ = encoder.read_rest(event, names, self.words, None, self.entries, count, left)

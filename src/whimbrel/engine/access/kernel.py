@@ -24,6 +24,10 @@ from whimbrel.ranks.rank_kernels import rank_cells
 
 SCRATCH_AT = PLACES[-1]
 TASK_AT = SCRATCH_AT + SCRATCH.words
+SORTED = 32
+"""Rows of a single event, at most, that come sorted: calling NumPy takes longer than sorting them."""
+LAST_EPOCH = 1 << 31
+"""Events after which the count of events begins anew, and stamps with it."""
 
 _scratch, _task, _entries, _numbers = map(view, (SCRATCH, TASK, ENTRIES, NUMBERS))
 
@@ -93,8 +97,8 @@ _arrays, _blocks, _rows = _chained()
 def match(words: np.ndarray, first: int, count: int, is_single: bool) -> int:
     """Match events first .. first + count of the task, or a single event given as `count` entries without ranks.
 
-    The rows of event e end at ends[e + 1]. Returns the number of rows, or -1 if a buffer is too small: then nothing is
-    reported.
+    The rows of event e end at ends[e + 1]; those of a single event are sorted, if they are at most SORTED. Returns the
+    number of rows, or -1 if a buffer is too small: then nothing is reported.
     """
     task = _task(words, TASK_AT)
     if is_single:
@@ -124,7 +128,20 @@ def match(words: np.ndarray, first: int, count: int, is_single: bool) -> int:
             counts[0], counts[1], counts[2] = candidates, probes, opened  # the block will come again
             return -1
         task.ends[e + 1] = n
+    if is_single and n <= SORTED:
+        _sort(task.out, n)
     return n
+
+
+@inlined
+def _sort(rows: np.ndarray, count: int) -> None:
+    """Sort the first rows by insertion: they are few, and each key finds its own in order."""
+    for i in range(1, count):
+        row, at = rows[i], i
+        while at > 0 and rows[at - 1] > row:
+            rows[at] = rows[at - 1]
+            at -= 1
+        rows[at] = row
 
 
 @inlined
@@ -147,5 +164,8 @@ def _load_event(values: EventValues, i: int, end: int, scratch: Scratch) -> Even
         present[count] = a
         count += 1
         i = j
+    if scratch.epoch[0] == LAST_EPOCH:
+        scratch.epoch[0] = 0
+        scratch.stamp[:] = 0
     scratch.epoch[0] += np.uint32(1)
     return EventState(count, end, several, scratch.epoch[0])

@@ -64,7 +64,7 @@ class Snapshot:
             return rows
         both = (self.places(rows).astype(np.int64) << 32) | rows  # a fourth of the time of argsort
         both.sort()
-        ordered: np.ndarray = both & 0xFFFFFFFF
+        ordered: np.ndarray = (both & 0xFFFFFFFF).astype(np.int32)
         return ordered
 
     def attributes(self) -> frozenset[str]:

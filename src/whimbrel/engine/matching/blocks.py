@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.engine.access.kernel import SORTED
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.event_forms import EventBatch
 from whimbrel.engine.matching.results import (
@@ -67,9 +68,12 @@ def match_event(
     if not segments:
         return snapshot.in_order(snapshot.search_head(event, timestamps))
     tables = snapshot.tables() if snapshot.head_size else None
+    is_plain = len(segments) == 1 and tables is None and snapshot.died is None and snapshot.moved is None
     found: list[np.ndarray] = []
     for segment in segments:
         rows, coupled, arrays = workspace.match_one(segment, event, timestamps, snapshot.rows)
+        if is_plain and not coupled and not segment.meta.verified and len(rows) <= SORTED:
+            return rows  # the kernel has sorted them
         table = tables.get(id(segment)) if tables else None
         in_head = None if table is None else workspace.search_one(table, segment, snapshot)
         if coupled or segment.meta.verified or snapshot.died is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from weakref import ref
 
 import numpy as np
 
+from whimbrel.compiled.jit import entry_for
 from whimbrel.compiled.views import words_of
 from whimbrel.engine.access.kernel import TASK_AT, match
 from whimbrel.engine.access.segment import BLOCK, Segment
@@ -18,8 +19,8 @@ from whimbrel.engine.matching.element_checks import CoupledEntries
 from whimbrel.model.event import AnyEvent
 from whimbrel.ranks.encoding.dict_kernels import FULL, IN_ARRAYS
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
-from whimbrel.ranks.encoding.json_kernels import JsonState
 from whimbrel.ranks.encoding.json_reader import JsonText, make_state
+from whimbrel.ranks.encoding.json_state import JsonState
 from whimbrel.ranks.encoding.single_events import ITEMS
 from whimbrel.ranks.kernel_arrays import ENTRIES, make_entries
 
@@ -30,8 +31,6 @@ PAIRS = 1 << 21
 
 TEXT_TYPES = (bytes, str)
 """What an event of JSON text is. A tuple: a union would be built in each call."""
-_LAST_EPOCH = 1 << 31
-"""Events after which the count of events begins anew, and stamps with it."""
 _NONE: Collection[str] | None = ()
 FITTED = 64
 """Segments with fitted words above which those of segments that are gone are dropped."""
@@ -69,6 +68,7 @@ class Workspace:
         self.offsets = np.zeros(BLOCK + 1, np.int64)
         self._one = np.zeros((2, 2), np.int64)
         self._fitted: dict[int, tuple[ref[Segment], Words]] = {}
+        self._match: Callable[[np.ndarray, int, int, bool], int] = match
         self._state: JsonState | None = None
         self._head_ends, self._head_rows = np.zeros(2, np.int64), np.empty(64, np.int32)
         self._make_entries(256)
@@ -101,6 +101,7 @@ class Workspace:
         both = np.array([*parts[0], *segment.words, *parts[1], *parts[2]], np.int64)
         words = Words(both)
         self._fitted[id(segment)] = (ref(segment), words)
+        self._match = entry_for(match, both, 0, 0, True)
         return words
 
     def _fit_buffers(self, segment: Segment, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -148,27 +149,26 @@ class Workspace:
 
         That is what `coupled` and `arrays` of `EncodedEvents` are.
         """
-        if self._epoch.item(0) > _LAST_EPOCH:
-            self._renew_epoch()
         fitted = self._fitted.get(id(segment))
         if fitted is not None and fitted[0]() is segment and len(self._stamp) >= rows:
             words = fitted[1]
         else:
             words = self.words(segment, rows)
-        texts = None
+        left: dict[str, object] = {}
         if isinstance(event, TEXT_TYPES):
             texts = words.texts
             if texts is None or texts.timestamps is not timestamps:
                 texts = words.texts = self._text_reader(segment, timestamps)
-        left: dict[str, object] = {}
-        count = segment.encoder.single_events.read(event, timestamps, words.single, texts, left)
+            count = texts.read(event, words.single)
+        else:
+            count = segment.encoder.single_events.read(event, timestamps, words.single, left)
         coupled, arrays = 0, _NONE
         if left or not 0 <= count < IN_ARRAYS:
             read = self._read_rest(segment, event, timestamps, words, count, left)
             if read is None:
                 return self.match_one(segment, event, timestamps, rows)
             count, coupled, arrays = read
-        while (found := match(words.single, 0, count, True)) < 0:
+        while (found := self._match(words.single, 0, count, True)) < 0:
             self._grow(0)
             words = self.words(segment, rows)
         return self.out[:found], coupled, arrays
@@ -221,8 +221,6 @@ class Workspace:
 
         Returns the offsets and the rows of the events that were matched; views of the reused buffers.
         """
-        if self._epoch.item(0) > _LAST_EPOCH:
-            self._renew_epoch()
         if len(self.offsets) <= stop:
             self.offsets = np.zeros(stop + 1, np.int64)
         used = first = 0
@@ -235,7 +233,7 @@ class Workspace:
             words[TASK_AT:] = words_of(
                 TASK, (encoded.offsets, encoded.attrs, encoded.ranks, self.offsets[first:], self.out[used:])
             )
-            found = match(words, first, count, False)
+            found = self._match(words, first, count, False)
             if found < 0:
                 self.offsets[first] = used
                 if len(self.out) < 2 * PAIRS or (first == 0 and count == 1):
@@ -276,10 +274,6 @@ class Workspace:
         if encoded.coupled.any():
             rows[:found][np.repeat(encoded.coupled[:stop] != 0, np.diff(offsets))] |= np.int32(VERIFY_BIT)
         return offsets, rows[:found]
-
-    def _renew_epoch(self) -> None:
-        self._epoch[0] = 0
-        self._stamp[:] = 0
 
 
 class Workspaces:

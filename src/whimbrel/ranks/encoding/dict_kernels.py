@@ -8,25 +8,18 @@ reads. Below it, and where something may be wrong, the loop gives up: it raises 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from whimbrel.compiled import python_objects as py
-from whimbrel.compiled.helpers import Integer, lower_bound
+from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import prefetch_at
 from whimbrel.compiled.jit import helper, inlined, quick_kernel
 from whimbrel.compiled.python_objects import (
     ASCII,
     DICT,
-    FALSE,
-    FLOAT,
-    INTEGER,
     LIST,
-    NONE,
     STATE_AT,
     TEXT,
-    TRUE,
     TUPLE,
     TYPE_AT,
     set_word,
@@ -35,17 +28,14 @@ from whimbrel.compiled.python_objects import (
 from whimbrel.compiled.views import view
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH
 from whimbrel.ranks.cells import RANK
+from whimbrel.ranks.encoding.dict_value_kernels import FAILED, NESTED, NO_SPACE, write_cell
 from whimbrel.ranks.encoding.name_table import (
     ATTR,
     BELOW,
     BIT_SHIFT,
-    EXACT_NUMBER,
-    EXACT_TIME,
     FLAGS,
     LAST,
-    PATTERN,
     SEEN,
-    TIME,
 )
 from whimbrel.ranks.kernel_arrays import (
     ARRAY_BITS,
@@ -62,17 +52,12 @@ from whimbrel.ranks.kernel_arrays import (
     Numbers,
     Reading,
 )
-from whimbrel.ranks.lookup import EXACT_FLOAT, INTEGERS
-from whimbrel.ranks.string_kernels import rank_string
-from whimbrel.ranks.timestamps import ODD_TIME, parse_time
 
 GIVEN_UP, FULL = -1, -2
 """In place of a number of entries: Python must read the whole dict; there is no space for its entries or texts."""
 IN_ARRAYS, HAS_TEXTS = 1 << 40, 1 << 41
 """Added to a number of entries: values are in arrays of objects; there are texts from which attributes are derived."""
 
-_FOR_PYTHON, _FAILED, _NO_SPACE, _NESTED = -1, -2, -3, -4
-"""In place of a rank: Python must read the item; there was an error, so the dict may have changed; FULL; no scalar."""
 _UNMENTIONED = -1
 """In place of a code: no filter mentions the name."""
 _WORDS = 6
@@ -81,74 +66,8 @@ _MOST = EVENT_ATTRIBUTES.value
 """Dicts with more names and values are read by Python, which checks the limits."""
 _DEEP = EVENT_DEPTH.value - 4
 """Dicts with deeper lists or objects are read by Python, which checks the limit."""
-_LONG = 1 << 16
-"""Longer texts, in bytes, from which an attribute is derived are read by Python."""
-_OVERFLOW = 0xFFFF_FFFF
-"""The half of a word that says whether an integer has more than 64 bits."""
 
 _reading, _entries, _numbers = view(READING), view(ENTRIES), view(NUMBERS)
-
-
-@inlined
-def _rank_bytes(
-    data: np.ndarray, size: int, attr: Integer, flags: Integer, reading: Reading
-) -> Integer:  # pragma: no cover
-    """The rank of a text or, by its flags, of a timestamp; any rank without an attribute."""
-    rank: Integer = 0
-    if flags & TIME:
-        time = parse_time(data, 0, size)
-        if time == ODD_TIME or flags & EXACT_TIME:
-            rank = _FOR_PYTHON
-        elif attr >= 0:
-            first, last = reading.time_first[attr], reading.time_first[attr + 1]
-            low = lower_bound(reading.times, first, last, time)
-            rank = reading.bases[attr, 3] + 2 * (low - first) + (low < last and reading.times[low] == time)
-    elif attr >= 0:
-        first, last = reading.first[attr], reading.first[attr + 1]
-        base, ordered = reading.bases[attr, 2], reading.ordered[attr]
-        if size > reading.longest[attr] and not ordered:  # it is none of the constants
-            rank = base + 2 * (last - first)
-        else:
-            rank = rank_string(
-                data, size, reading.table, reading.table_first[attr], reading.table_first[attr + 1], first, last,
-                reading.offsets, reading.data, base, ordered,
-            )  # fmt: skip
-    return rank
-
-
-@inlined
-def _rank_text(
-    value: int, attr: Integer, flags: Integer, reading: Reading, entries: Entries, n: int, spare: int
-) -> Integer:  # pragma: no cover
-    """The rank of a text, or why there is none. Keeps the text, of entry `n`, if an attribute is derived from it."""
-    made = 0
-    if word_at(value + STATE_AT) & reading.kinds[ASCII]:
-        if attr < 0 and not flags:
-            return 0
-        begin = py.ascii_bytes(value, spare)
-        size = word_at(spare)
-    else:
-        made = py.encoded(value)
-        if made == 0:  # it has a lone surrogate, and there is an error to clear
-            return _FAILED
-        begin, size = py.bytes_begin(made), py.bytes_size(made)
-    data = py.bytes_at(begin, size)
-    rank = _rank_bytes(data, size, attr, flags, reading)
-    if flags & PATTERN and rank >= 0 and not flags & TIME:
-        t = entries.items[TEXTS]
-        at = entries.text_ends[t]
-        if size > _LONG:
-            rank = _FOR_PYTHON
-        elif t == entries.text_entries.size or at + size > entries.text_data.size:
-            rank = _NO_SPACE
-        else:
-            for i in range(size):
-                entries.text_data[at + i] = data[i]
-            entries.text_entries[t], entries.text_ends[t + 1] = n, at + size
-            entries.items[TEXTS] = t + 1
-    if made:
-        py.release(made)
-    return rank
 
 
 @inlined
@@ -238,56 +157,6 @@ def _group(entries: Entries, rows: np.ndarray, first: int, n: int, first_text: i
     return True
 
 
-@helper
-def _rank_large(value: int, attr: Integer, numbers: Numbers) -> Integer:  # pragma: no cover
-    """The rank of an integer that no float holds."""
-    if numbers.kinds[attr] > INTEGERS:
-        return _FOR_PYTHON
-    first, last = numbers.starts[attr], numbers.starts[attr + 1]
-    low = lower_bound(numbers.integers, first, last, value)
-    equal = low < last and numbers.integers[low] == value
-    rank: Integer = numbers.bases[attr, 1] + 2 * (low - first) + equal
-    return rank
-
-
-@inlined
-def _write_cell(
-    value: int, attr: Integer, flags: Integer, reading: Reading, numbers: Numbers, entries: Entries, n: int, spare: int
-) -> Integer:  # pragma: no cover
-    """Write the cell of a scalar to entry `n`; return its rank, if it has one already, or why there is none."""
-    kinds = reading.kinds
-    kind = word_at(value + TYPE_AT)
-    number = math.nan
-    rank: Integer = 0
-    if kind == kinds[TEXT]:
-        rank = _rank_text(value, attr, flags, reading, entries, n, spare)
-    elif kind == kinds[INTEGER]:
-        whole = py.integer(value, spare)
-        number = float(whole)
-        if word_at(spare) & _OVERFLOW or flags & EXACT_NUMBER:
-            return _FOR_PYTHON
-        if attr >= 0 and not -EXACT_FLOAT <= whole <= EXACT_FLOAT:
-            rank = _rank_large(whole, attr, numbers)
-            number = math.nan
-    elif kind == kinds[FLOAT]:
-        number = py.float_number(value)
-        if flags & EXACT_NUMBER:
-            return _FOR_PYTHON
-    elif value == kinds[TRUE]:
-        rank = 4
-    elif value == kinds[FALSE]:
-        rank = 2
-    elif kind == kinds[DICT] or kind == kinds[LIST] or kind == kinds[TUPLE]:
-        return _NESTED
-    elif value != kinds[NONE]:
-        return _FOR_PYTHON
-    if number != number:  # noqa: PLR0124 - NaN
-        entries.bits[n] = RANK | rank
-    else:
-        entries.cells[n] = number
-    return rank
-
-
 @inlined
 def _read(  # noqa: PLR0915 - one loop with much state, which calls would have to carry
     event: int,
@@ -330,12 +199,12 @@ def _read(  # noqa: PLR0915 - one loop with much state, which calls would have t
         while i < size and rank >= 0:
             member = py.list_member(value, i) if is_list else (py.tuple_member(value, i) if is_tuple else value)
             i += 1
-            rank = _write_cell(member, attr, flags, reading, numbers, entries, n, place + 24)
+            rank = write_cell(member, attr, flags, reading, numbers, entries, n, place + 24)
             if rank >= 0 and attr >= 0:
                 attrs[n], elements[n] = attr, element
                 arrays |= within if bits[n] != RANK else 0
                 n += 1
-            elif rank == _NESTED:
+            elif rank == NESTED:
                 rank = 0
                 inside = within | np.int64(1) << (flags >> BIT_SHIFT) if is_list or is_tuple else within
                 if word_at(member + TYPE_AT) != kinds[DICT]:
@@ -350,10 +219,10 @@ def _read(  # noqa: PLR0915 - one loop with much state, which calls would have t
                 if count == GIVEN_UP or rows[last, FLAGS]:
                     return GIVEN_UP
         if rank < 0:
-            if rank == _NO_SPACE:
+            if rank == NO_SPACE:
                 return FULL
             n, count, items[TEXTS] = begin, queued, text
-            if rank == _FAILED or key == 0 or py.set_item(rest, key, value) < 0:
+            if rank == FAILED or key == 0 or py.set_item(rest, key, value) < 0:
                 py.clear_error()
                 return GIVEN_UP
     if is_scattered and (py.dict_size(rest) or not _group(entries, rows, first, n, first_text)):

@@ -34,6 +34,7 @@ from whimbrel.ranks.links import EventLinks
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
 from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
 from whimbrel.ranks.rank_kernels import append_runs, number_buckets, number_tables, pack, rank_cells
+from whimbrel.ranks.short_strings import short_tables
 
 
 @dataclass(slots=True)
@@ -106,7 +107,8 @@ class EventEncoder:
         names = "rank_base", "string_start", "string_offset", "string_bytes", "string_hash_start", "string_hash"
         found = [read_only(self._arrays[name]) for name in (*names, "ordered_strings")]
         times = [read_only(self._arrays[name]) for name in ("time_start", "times")]
-        return Reading._make([KINDS, *found, read_only(longest[:-1]), *times])
+        short = short_tables(start, *found[2:4])
+        return Reading._make([KINDS, *found, *map(read_only, (longest[:-1], *short)), *times])
 
     @cached_property
     def single_events(self) -> SingleEventEncoder:

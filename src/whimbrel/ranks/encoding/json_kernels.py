@@ -2,46 +2,41 @@
 
 The loop checks the whole text as it goes: syntax, UTF-8, escapes, keys that come twice. What it does not read itself it
 leaves to Python, event by event, and so it raises no errors: whatever may be wrong, values of an attribute in several
-places (`{"a.b": 1, "a": {"b": 2}}`; elements of an array are one place), escapes in keys, numbers that no int64 or
-float holds.
+places (`{"a.b": 1, "a": {"b": 2}}`; elements of an array are one place), numbers that no int64 or float holds.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from whimbrel.compiled.helpers import lower_bound
+from whimbrel.compiled.helpers import item
+from whimbrel.compiled.intrinsics import copy
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.python_objects import bytes_at
-from whimbrel.compiled.views import tuple_of_arrays, view
+from whimbrel.compiled.views import view
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_BYTES, EVENT_DEPTH, EVENT_VALUES
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.encoding.dict_kernels import HAS_TEXTS, IN_ARRAYS
-from whimbrel.ranks.encoding.json_names import (
-    ABOVE,
-    NAMES,
-    NOTED,
-    PYTHON_NUMBERS,
-    PYTHON_TEXTS,
-    TIME,
-    JsonNames,
-    mixed,
-    read_key,
+from whimbrel.ranks.encoding.dict_value_kernels import LONG
+from whimbrel.ranks.encoding.json_names import ABOVE, NAMES, NOTED, PYTHON_KEYS, JsonNames, find_key, find_short_key
+from whimbrel.ranks.encoding.json_scan_kernels import BAD, QUOTE, byte_at, scan_string, signed, unescape
+from whimbrel.ranks.encoding.json_state import (
+    COUPLED,
+    EVENT,
+    FOR_PYTHON,
+    FULL,
+    IN_OBJECTS,
+    JSON_STATE,
+    LEFT,
+    NOTES,
+    OBJECT,
+    OTHERS,
+    READ,
+    TEXT_BYTES,
+    UNREAD_FLOATS,
+    JsonState,
 )
-from whimbrel.ranks.encoding.json_scan_kernels import (
-    BAD,
-    HUGE,
-    INTEGER,
-    QUOTE,
-    UNREAD,
-    byte_at,
-    scan_number,
-    scan_string,
-    signed,
-    unescape,
-)
+from whimbrel.ranks.encoding.json_value_kernels import note, read_number, read_text, read_word
 from whimbrel.ranks.kernel_arrays import (
     ARRAY_BITS,
     ENTRIES,
@@ -50,23 +45,12 @@ from whimbrel.ranks.kernel_arrays import (
     NUMBERS_AT,
     READING,
     READING_AT,
+    TEXTS,
+    Entries,
     Numbers,
     Reading,
 )
-from whimbrel.ranks.lookup import EXACT_FLOAT, INTEGERS, NO_NUMBERS
-from whimbrel.ranks.string_kernels import rank_string
-from whimbrel.ranks.timestamps import ODD_TIME, parse_time
-
-FOR_PYTHON, FULL = -1, -2
-"""In place of a number of entries: Python must read the event; some buffer is full."""
-READ, LEFT, COUPLED = 0, 1, 2
-"""States of an event: its entries are there; Python must read it; its entries are there, some are of values in arrays
-of objects."""
-EVENT, OBJECT, NOTES, UNREAD_FLOATS, TEXT_BYTES, IN_OBJECTS = 0, 1, 2, 3, 4, 5
-"""Counters: the events and objects so far, the rows of `notes` and of `unread`, the bytes of `texts`, and the values
-that are in arrays of objects."""
-OTHERS = 1 << 13
-"""Places for the other keys of an event, at most three quarters of which are used."""
+from whimbrel.ranks.string_kernels import mixed
 
 _OBJECT, _LIST = 0, 1
 _KIND, _TARGET, _NUMBER, _ELEMENT, _TAG = 0, 1, 2, 3, 4
@@ -77,42 +61,6 @@ _MOST_LEVELS = EVENT_DEPTH.value
 _MOST_VALUES, _MOST_KEYS = EVENT_VALUES.value, EVENT_ATTRIBUTES.value
 _MOST_OTHERS = OTHERS // 4 * 3
 _MOST_BYTES = EVENT_BYTES.value
-_TRUE, _FALS, _NULL = (int.from_bytes(text, "little") for text in (b"true", b"fals", b"null"))
-
-
-class JsonState(NamedTuple):
-    """What a reader writes, and which texts it reads."""
-
-    begins: np.ndarray  # int64[e]: where the texts begin, -1 for an event without attributes
-    ends: np.ndarray  # int64[e]
-    offsets: np.ndarray  # int64[e + 1]: where the entries of each event begin
-    states: np.ndarray  # uint8[e]: READ or LEFT
-    counters: np.ndarray  # int64[6]
-    seen: np.ndarray  # int64[t]: the number of the last object that had the target
-    arrays: np.ndarray  # uint8[t]: whether an array of objects has been the value of the target
-    stack: np.ndarray  # int64[64 + 2, 5]: of each open object or list its kind, its target, its number if it is an
-    # object, the number of the element of an array of objects that it is in, and what `Entries.elements` has of it
-    stamps: np.ndarray  # int64[OTHERS]: the event of the key at this place
-    others: np.ndarray  # int64[OTHERS]: the hash of a key that leads to no target, and of the object it is in
-    texts: np.ndarray  # uint8: strings without their escapes
-    notes: np.ndarray  # int64[n, 3]: entry, begin and size of the values of NOTED targets, size -1 if it is no string;
-    # begin is negative in `texts`: -1 - place
-    unread: np.ndarray  # int64[m, 3]: entry, begin and end of floats that Python must read
-
-
-JSON_STATE = tuple_of_arrays(
-    JsonState,
-    True,
-    {
-        "states": ("uint8", 1),
-        "arrays": ("uint8", 1),
-        "texts": ("uint8", 1),
-        "stack": ("int64", 2),
-        "notes": ("int64", 2),
-        "unread": ("int64", 2),
-        **dict.fromkeys(("begins", "ends", "offsets", "counters", "seen", "stamps", "others"), ("int64", 1)),
-    },
-)
 _STATE_AT = NAMES.words
 """Where the words of the state begin, after those of the names."""
 
@@ -129,147 +77,16 @@ def _skip_spaces(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cove
     return at
 
 
-@helper
-def _is_new(state: JsonState, hash: int, used: int) -> bool:  # pragma: no cover
-    """Whether an object has no other key of this hash yet; the key is put down."""
+@inlined
+def _is_new(stamps: np.ndarray, others: np.ndarray, event: int, hash: int) -> bool:  # pragma: no cover
+    """Whether the event has no other key of this hash yet; the key is put down."""
     mask = OTHERS - 1
     at = hash & mask
-    event = state.counters[EVENT]
-    while state.stamps[at] == event:
-        if state.others[at] == hash:
+    while item(stamps, at) == event:
+        if item(others, at) == hash:
             return False
         at = (at + 1) & mask
-    state.stamps[at], state.others[at] = event, hash
-    return used <= _MOST_OTHERS
-
-
-@inlined
-def _rank_whole(whole: int, attr: int, numbers: Numbers) -> int:  # pragma: no cover
-    """The rank of an integer that may be no float, or BAD if Python must find it."""
-    kinds, starts, integers, bases = numbers.kinds, numbers.starts, numbers.integers, numbers.bases
-    begin, end = starts[attr], starts[attr + 1]
-    if kinds[attr] != INTEGERS and kinds[attr] != NO_NUMBERS:
-        return BAD
-    low = lower_bound(integers, begin, end, whole)
-    rank: int = bases[attr, 1] + 2 * (low - begin) + (low < end and integers[low] == whole)
-    return rank
-
-
-@inlined
-def _rank_time(time: int, attr: int, reading: Reading) -> int:  # pragma: no cover
-    begin, end = reading.time_first[attr], reading.time_first[attr + 1]
-    low = lower_bound(reading.times, begin, end, time)
-    rank: int = reading.bases[attr, 3] + 2 * (low - begin) + (low < end and reading.times[low] == time)
-    return rank
-
-
-@inlined
-def _rank_text(address: int, size: int, attr: int, reading: Reading) -> int:  # pragma: no cover
-    rank = rank_string(
-        bytes_at(address, size), size, reading.table, reading.table_first[attr], reading.table_first[attr + 1],
-        reading.first[attr], reading.first[attr + 1], reading.offsets, reading.data, reading.bases[attr, 2],
-        reading.ordered[attr],
-    )  # fmt: skip
-    return int(rank)
-
-
-@inlined
-def _read_text(
-    data: np.ndarray,
-    address: int,
-    at: int,
-    end: int,
-    attr: int,
-    flags: int,
-    state: JsonState,
-    reading: Reading,
-) -> tuple[int, int, int, int]:  # pragma: no cover
-    """Read the string that begins at `at`: the place after it, or FOR_PYTHON; its rank; where its text is, its length.
-
-    The length is -1 if patterns do not look at the text.
-    """
-    stop, escaped = scan_string(data, at, end)
-    if stop < 0:
-        return FOR_PYTHON, BAD, 0, -1
-    if attr < 0 and not flags & TIME:
-        return stop + 1, BAD, 0, -1
-    begin, length, place = at, stop - at, address + at
-    if escaped:
-        used = state.counters[TEXT_BYTES]
-        length = unescape(data, at, stop, state.texts, used)
-        if length < 0:
-            return FULL, BAD, 0, -1
-        begin, place = -1 - used, state.texts.ctypes.data + used
-        if flags & NOTED:
-            state.counters[TEXT_BYTES] += length
-    if not flags & TIME:
-        return stop + 1, _rank_text(place, length, attr, reading), begin, length
-    time = int(parse_time(bytes_at(place, length), 0, length))
-    if time == ODD_TIME or flags & PYTHON_TEXTS:
-        return FOR_PYTHON, BAD, 0, -1
-    if attr < 0:
-        return stop + 1, BAD, 0, -1
-    return stop + 1, _rank_time(time, attr, reading), 0, -1
-
-
-@inlined
-def _read_number(
-    data: np.ndarray,
-    at: int,
-    end: int,
-    attr: int,
-    flags: int,
-    entry: int,
-    state: JsonState,
-    numbers: Numbers,
-    cells: np.ndarray,
-) -> tuple[int, int]:  # pragma: no cover
-    """Read a number: the place after it, FOR_PYTHON or FULL; and its rank, or BAD and it is in its cell."""
-    stop, kind, whole, real = scan_number(data, at, end)
-    if stop < 0:
-        return FOR_PYTHON, BAD
-    if attr < 0:
-        return stop, BAD
-    if kind == HUGE or flags & PYTHON_NUMBERS:
-        return FOR_PYTHON, BAD
-    if kind == INTEGER:
-        cells[entry] = float(whole)
-        if not -EXACT_FLOAT <= whole <= EXACT_FLOAT:
-            rank = _rank_whole(whole, attr, numbers)
-            return stop if rank >= 0 else FOR_PYTHON, rank
-        return stop, BAD
-    cells[entry] = real
-    if kind == UNREAD:
-        left = state.counters[UNREAD_FLOATS]
-        if left >= state.unread.shape[0]:
-            return FULL, BAD
-        state.unread[left, 0], state.unread[left, 1], state.unread[left, 2] = entry, at, stop
-        state.counters[UNREAD_FLOATS] += 1
-    return stop, BAD
-
-
-@inlined
-def _read_word(data: np.ndarray, at: int, end: int) -> tuple[int, int]:  # pragma: no cover
-    """Read true, false or null: the place after it, or FOR_PYTHON; and its rank."""
-    four = 0
-    for i in range(4):
-        four |= byte_at(data, at + i, end) << (8 * i)
-    if four == _NULL:
-        return at + 4, 0
-    if four == _TRUE:
-        return at + 4, 4
-    is_false = four == _FALS and byte_at(data, at + 4, end) == 0x65
-    return at + 5 if is_false else FOR_PYTHON, 2
-
-
-@inlined
-def _note(state: JsonState, entry: int, begin: int, length: int) -> bool:  # pragma: no cover
-    """Note where the text of an entry is; False if there is no place for the note."""
-    note = state.counters[NOTES]
-    if note >= state.notes.shape[0]:
-        return False
-    state.notes[note, 0], state.notes[note, 1], state.notes[note, 2] = entry, begin, length
-    state.counters[NOTES] += 1
+    stamps[at], others[at] = event, hash
     return True
 
 
@@ -281,11 +98,11 @@ def read_json(
 
     `words` has the entries, numbers and strings (`kernel_arrays`), `json_words` the names and the state. The texts are
     in the `size` bytes at `address`. Returns the number of the event at which some buffer was full, or `last`. If
-    `last` is -1, all bytes are one text: writes its entries and returns their number, FOR_PYTHON or FULL.
+    `last` is -1, all bytes are one text: writes its entries, and the texts from which attributes are derived, and
+    returns what `read_dict` does, FOR_PYTHON or FULL.
     """
     reading, numbers = _reading(words, READING_AT), _numbers(words, NUMBERS_AT)
     entries = _entries(words, ENTRIES_AT)
-    attrs, cells, bits, elements = entries.attrs, entries.cells, entries.bits, entries.elements
     names, state = _names(json_words, 0), _state(json_words, _STATE_AT)
     data = bytes_at(address, size)
     counters = state.counters
@@ -300,16 +117,18 @@ def read_json(
         notes, unread, texts = counters[NOTES], counters[UNREAD_FLOATS], counters[TEXT_BYTES]
         begin, end = (0, size) if is_single else (state.begins[event], state.ends[event])
         if begin >= 0:
-            n = _read_object(
-                data, address, begin, end, n, names, state, reading, numbers, attrs, cells, bits, elements
-            )  # fmt: skip
+            n = _read_object(data, begin, end, n, names, state, reading, numbers, entries)
         is_coupled = counters[IN_OBJECTS] > 0
-        if n >= 0 and is_coupled and not _group(attrs, bits, elements, before, n, state, notes, unread):
+        if n >= 0 and is_coupled and not _group(entries, before, n, state, notes, unread):
             n = FOR_PYTHON
         if is_single:
             if n >= 0 and counters[UNREAD_FLOATS] > 0:
                 return FOR_PYTHON
-            return n if n < 0 else n + HAS_TEXTS * (counters[NOTES] > 0) + IN_ARRAYS * is_coupled
+            kept: int = _keep_texts(data, state, entries) if n >= 0 and counters[NOTES] > 0 else 0
+            if n < 0 or kept < 0:
+                return min(n, kept)
+            n += HAS_TEXTS * (kept > 0) + IN_ARRAYS * is_coupled
+            return n
         state.states[event] = COUPLED if is_coupled else READ
         if n < 0:
             counters[NOTES], counters[UNREAD_FLOATS], counters[TEXT_BYTES] = notes, unread, texts
@@ -321,21 +140,39 @@ def read_json(
     return last
 
 
+@inlined
+def _keep_texts(data: np.ndarray, state: JsonState, entries: Entries) -> int:  # pragma: no cover
+    """Keep the texts that are noted, as `read_dict` keeps them; return their number, FOR_PYTHON or FULL."""
+    count = 0
+    for i in range(state.counters[NOTES]):
+        entry, begin, size = state.notes[i, 0], state.notes[i, 1], state.notes[i, 2]
+        if size < 0:
+            continue
+        at = entries.text_ends[count]
+        if size > LONG:
+            return FOR_PYTHON
+        if count == entries.text_entries.size or at + size > entries.text_data.size:
+            return FULL
+        if begin >= 0:
+            for j in range(size):
+                entries.text_data[at + j] = item(data, begin + j)
+        else:
+            copy(state.texts, -1 - begin, size, entries.text_data, at)
+        entries.text_entries[count], entries.text_ends[count + 1] = entry, at + size
+        count += 1
+    entries.items[TEXTS] = count
+    return count
+
+
 @helper
 def _group(
-    attrs: np.ndarray,
-    bits: np.ndarray,
-    elements: np.ndarray,
-    first: int,
-    end: int,
-    state: JsonState,
-    note: int,
-    unread: int,
+    entries: Entries, first: int, end: int, state: JsonState, note: int, unread: int
 ) -> bool:  # pragma: no cover
     """Bring the entries of each attribute together, and change the notes from `note` on; False if they are too many.
 
     They are few, and mostly in order of their elements, so they are sorted by insertion.
     """
+    attrs, bits, elements = entries.attrs, entries.bits, entries.elements
     size = end - first
     if size > _MOST_SCATTERED:
         return False
@@ -357,9 +194,71 @@ def _group(
 
 
 @inlined
+def _find_target(
+    data: np.ndarray, at: int, end: int, node: int, names: JsonNames, state: JsonState
+) -> tuple[int, int, np.uint64]:  # pragma: no cover
+    """The target of the key that begins at `at`, or -1; the place after its quote, FOR_PYTHON or FULL; and its hash."""
+    target, stop, hash = find_short_key(data, at, node, names.slots)
+    if stop >= 0:
+        return target, stop + 1, hash
+    stop, escaped = scan_string(data, at, end)
+    if stop < 0:
+        return -1, FOR_PYTHON, hash
+    source, first, length = data, at, stop - at
+    if escaped:
+        source, first = bytes_at(state.texts.ctypes.data, state.texts.size), state.counters[TEXT_BYTES]
+        length = unescape(data, at, stop, state.texts, first)
+        if length < 0 or item(names.flags, 0) & PYTHON_KEYS:
+            return -1, FULL if length < 0 else FOR_PYTHON, hash
+    target, hash = find_key(source, first, length, node, names.slots, names.keys)
+    return target, stop + 1, hash
+
+
+@inlined
+def _read_value(
+    byte: int,
+    data: np.ndarray,
+    at: int,
+    end: int,
+    target: int,
+    flags: int,
+    n: int,
+    tag: int,
+    names: JsonNames,
+    state: JsonState,
+    reading: Reading,
+    numbers: Numbers,
+    entries: Entries,
+) -> tuple[int, int]:  # pragma: no cover
+    """Read the scalar that begins with `byte`, as entry `n` if its target has an attribute; `tag` is its element.
+
+    Returns the place after it, FOR_PYTHON or FULL; and the number of entries.
+    """
+    attr: int = item(names.attr, target) if target >= 0 else -1
+    if attr >= 0 and n >= entries.attrs.size:
+        return FULL, n
+    rank = BAD
+    begin, length = 0, -1
+    if byte == QUOTE:
+        at, rank, begin, length = read_text(data, at + 1, end, attr, flags, state, reading)
+    elif byte == 0x2D or 48 <= byte <= 57:
+        at, rank = read_number(data, at, end, attr, flags, n, state, numbers, entries.cells)
+    else:
+        at, rank = read_word(data, at, end)
+    if at < 0 or attr < 0:
+        return at, n
+    entries.attrs[n], entries.elements[n] = attr, tag
+    if rank >= 0:
+        entries.bits[n] = RANK | rank
+    state.counters[IN_OBJECTS] += tag != 0 and rank != 0
+    if flags & NOTED and not note(state, n, begin, length):
+        return FULL, n
+    return at, n + 1
+
+
+@inlined
 def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would have to carry
     data: np.ndarray,
-    address: int,
     at: int,
     end: int,
     n: int,
@@ -367,10 +266,7 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
     state: JsonState,
     reading: Reading,
     numbers: Numbers,
-    attrs: np.ndarray,
-    cells: np.ndarray,
-    bits: np.ndarray,
-    elements: np.ndarray,
+    entries: Entries,
 ) -> int:  # pragma: no cover
     """Read one event: write its entries from number `n` on. Returns the number of entries, FOR_PYTHON or FULL."""
     stack, counters, seen = state.stack, state.counters, state.seen
@@ -386,8 +282,7 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
     number = opened = counters[OBJECT]
     tag = 0
     element = array = 0  # the innermost element of an array of objects, and the last object before the outermost array
-    stack[0, _KIND], stack[0, _TARGET], stack[0, _NUMBER], stack[0, _ELEMENT] = _OBJECT, 0, number, 0
-    stack[0, _TAG] = 0
+    _push(stack, 0, _OBJECT, 0, number, 0, 0)
     while True:
         at = _skip_spaces(data, at, end)
         is_empty = is_first and byte_at(data, at, end) == (0x5D if is_list else 0x7D)
@@ -396,24 +291,26 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
             if byte_at(data, at, end) != QUOTE or keys >= _MOST_KEYS:
                 return FOR_PYTHON
             keys += 1
-            target, at, hash = read_key(data, at + 1, end, node, names)
+            target, at, hash = _find_target(data, at + 1, end, node, names, state)
             if at < 0:
-                return FOR_PYTHON
+                return at
             if target >= 0:
-                if seen[target] >= opened and not (element and array < seen[target] < element):
+                last = item(seen, target)
+                if last >= opened and not (element and array < last < element):
                     return FOR_PYTHON
                 seen[target] = number
             else:
                 others += 1
-                if not _is_new(state, signed(mixed(hash ^ np.uint64(number))), others):
+                own = signed(mixed(hash ^ np.uint64(number)))
+                if others > _MOST_OTHERS or not _is_new(state.stamps, state.others, counters[EVENT], own):
                     return FOR_PYTHON
-            at = _skip_spaces(data, at + 1, end)
+            at = _skip_spaces(data, at, end)
             if byte_at(data, at, end) != 0x3A:
                 return FOR_PYTHON
             at = _skip_spaces(data, at + 1, end)
         if not is_empty:
             byte = byte_at(data, at, end)
-            flags = names.flags[target] if target >= 0 else 0
+            flags: int = item(names.flags, target) if target >= 0 else 0
             if byte | 0x20 == 0x7B:  # an object or a list begins
                 level += 1
                 if level > _MOST_LEVELS:
@@ -423,44 +320,25 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
                     array = array if element else stack[level - 1, _NUMBER]
                     tag = -1 if element else ((counters[OBJECT] + 1 - opened) << ARRAY_BITS) | (target & _ARRAY_MASK)
                     element = counters[OBJECT] + 1
-                stack[level, _TAG] = tag
                 is_list = byte == 0x5B
                 is_first = True
-                if not is_list:
+                if is_list:
+                    _push(stack, level, _LIST, target, counters[OBJECT], element, tag)
+                else:
                     counters[OBJECT] += 1
                     number = counters[OBJECT]
                     node = target if flags & ABOVE else -1
-                    stack[level, _KIND], stack[level, _TARGET] = _OBJECT, node
-                    stack[level, _NUMBER], stack[level, _ELEMENT] = number, element
-                else:
-                    stack[level, _KIND], stack[level, _TARGET] = _LIST, target
-                    stack[level, _NUMBER], stack[level, _ELEMENT] = counters[OBJECT], element
+                    _push(stack, level, _OBJECT, node, number, element, tag)
                 at += 1
                 continue
             values += 1
             if values > _MOST_VALUES:
                 return FOR_PYTHON
-            attr = names.attr[target] if target >= 0 else -1
-            if attr >= 0 and n >= attrs.size:
-                return FULL
-            rank = BAD
-            begin, length = 0, -1
-            if byte == QUOTE:
-                at, rank, begin, length = _read_text(data, address, at + 1, end, attr, flags, state, reading)
-            elif byte == 0x2D or 48 <= byte <= 57:
-                at, rank = _read_number(data, at, end, attr, flags, n, state, numbers, cells)
-            else:
-                at, rank = _read_word(data, at, end)
+            at, n = _read_value(
+                byte, data, at, end, target, flags, n, tag, names, state, reading, numbers, entries
+            )  # fmt: skip
             if at < 0:
                 return at
-            if attr >= 0:
-                attrs[n], elements[n] = attr, tag
-                if rank >= 0:
-                    bits[n] = RANK | rank
-                counters[IN_OBJECTS] += element > 0 and rank != 0
-                if flags & NOTED and not _note(state, n, begin, length):
-                    return FULL
-                n += 1
         while True:  # what follows a value
             at = _skip_spaces(data, at, end)
             byte = byte_at(data, at, end)
@@ -477,3 +355,12 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
                 target = stack[level, _TARGET]
             else:
                 node, number = stack[level, _TARGET], stack[level, _NUMBER]
+
+
+@inlined
+def _push(
+    stack: np.ndarray, level: int, kind: int, target: int, number: int, element: int, tag: int
+) -> None:  # pragma: no cover
+    """Write what is known of an object or list that begins."""
+    stack[level, _KIND], stack[level, _TARGET], stack[level, _NUMBER] = kind, target, number
+    stack[level, _ELEMENT], stack[level, _TAG] = element, tag

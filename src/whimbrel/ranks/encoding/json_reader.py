@@ -12,22 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.jit import kernel
+from whimbrel.compiled.jit import entry_for, kernel
 from whimbrel.compiled.python_objects import BYTES_AT, READABLE
 from whimbrel.compiled.views import words_of
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.json_events import JsonEvents
-from whimbrel.ranks.encoding.json_kernels import (
-    COUPLED,
-    FOR_PYTHON,
-    JSON_STATE,
-    LEFT,
-    NOTES,
-    OTHERS,
-    UNREAD_FLOATS,
-    JsonState,
-    read_json,
-)
+from whimbrel.ranks.encoding.json_kernels import read_json
 from whimbrel.ranks.encoding.json_names import (
     NAMES,
     NOTED,
@@ -36,6 +26,16 @@ from whimbrel.ranks.encoding.json_names import (
     TIME,
     JsonNames,
     build_names,
+)
+from whimbrel.ranks.encoding.json_state import (
+    COUPLED,
+    FOR_PYTHON,
+    JSON_STATE,
+    LEFT,
+    NOTES,
+    OTHERS,
+    UNREAD_FLOATS,
+    JsonState,
 )
 from whimbrel.ranks.kernel_arrays import (
     ARRAY_BITS,
@@ -104,21 +104,23 @@ def encoded(text: bytes | str) -> bytes:
 class JsonText:
     """Reads one text at a time, for one thread, one dictionary and the attributes whose strings are timestamps."""
 
-    def __init__(self, reader: JsonReader, timestamps: frozenset[str], state: JsonState) -> None:
+    def __init__(self, reader: JsonReader, timestamps: frozenset[str], state: JsonState, mark: int) -> None:
         self.timestamps = timestamps
         self._reader = reader
         self._state = reader.own(state)
+        self._mark = mark
         self._is_able = reader.is_able
         self._seen, self._arrays = b"", tuple[str, ...]()
         self._words = np.array([*reader.words, *words_of(JSON_STATE, self._state)], np.int64)
+        self._read = entry_for(read_json, self._words, self._words, 0, 0, 0, -1)
 
     def read(self, text: bytes | str, words: np.ndarray) -> int:
-        """Read a text to the entries among the `words`: what `read_json` returns for one."""
+        """Read a text to the entries among the `words`: what `read_json` returns for one, with the mark."""
         data = text if type(text) is bytes else encoded(text)
         if not self._is_able:
             return FOR_PYTHON
         address = id(data) + BYTES_AT if READABLE else np.frombuffer(data, np.uint8).ctypes.data
-        return read_json(words, self._words, address, len(data), 0, -1)
+        return self._read(words, self._words, address, len(data), 0, -1) | self._mark  # does not change what is below 0
 
     @property
     def has_elements(self) -> bool:
@@ -132,15 +134,6 @@ class JsonText:
         if seen != self._seen:
             self._seen, self._arrays = seen, self._reader.arrays(self._state)
         return self._arrays
-
-    def noted_texts(self, text: bytes | str) -> list[tuple[int, str]]:
-        """The strings of the text, which was read last, that patterns look at, each with its entry."""
-        state, whole, found = self._state, encoded(text), []
-        for entry, begin, size in state.notes[: state.counters.item(NOTES)].tolist():
-            if size >= 0:
-                data = whole[begin : begin + size] if begin >= 0 else state.texts[-1 - begin :][:size].tobytes()
-                found.append((entry, data.decode()))
-        return found
 
 
 class JsonBuffers:

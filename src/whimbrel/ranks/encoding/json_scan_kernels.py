@@ -1,4 +1,4 @@
-"""The pieces of JSON that compiled code reads: strings, escapes and numbers.
+"""The strings of JSON in compiled code: where they end, whether they are UTF-8, and what their escapes stand for.
 
 Strings are scanned eight bytes at a time. A reader that meets something wrong, or something it leaves to Python, says
 so and no more: what is wrong and where is found by `model.json_text`.
@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.helpers import load_word
+from whimbrel.compiled.helpers import item, load_word
 from whimbrel.compiled.intrinsics import trailing_zeros
 from whimbrel.compiled.jit import helper, inlined
-from whimbrel.ranks.encoding.float_kernels import nearest_float
 
 BAD = -1
 """In place of a position or a size: the text is wrong, or Python must read it."""
 
 QUOTE, BACKSLASH = 0x22, 0x5C
-INTEGER, FLOAT, UNREAD, HUGE = 0, 1, 2, 3
-"""Kinds of numbers: an int64, a float, a float that Python must read, and an integer that is no int64."""
 
 _ONES, _TOPS = np.uint64(0x0101_0101_0101_0101), np.uint64(0x8080_8080_8080_8080)
 _QUOTES, _BACKSLASHES, _SPACES = _ONES * np.uint64(QUOTE), _ONES * np.uint64(BACKSLASH), _ONES * np.uint64(0x20)
 
-_MOST_DIGITS = 300
-"""Numbers with more digits are left to Python, which has a limit for them."""
-_LAST = np.uint64((1 << 63) - 1)
-_TEN = np.uint64(10)
+_PLAIN_LOW = 1 << QUOTE | 1 << 0x2F
+_PLAIN_HIGH = sum(1 << ord(letter) - 64 for letter in "\\bfnrt")
+"""Bits of the characters that may follow a backslash, but for `u`: those below 64, and those from 64 on, less 64."""
 
 
 @inlined
@@ -39,7 +35,7 @@ def quotes_in(word: np.uint64) -> np.uint64:  # pragma: no cover
 @inlined
 def byte_at(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
     """The byte at a place, 0 at the end."""
-    byte: int = data[at] if at < end else 0
+    byte: int = item(data, at) if at < end else 0
     return byte
 
 
@@ -128,6 +124,56 @@ def read_escape(data: np.ndarray, at: int, end: int) -> tuple[int, int]:  # prag
 
 
 @inlined
+def _is_plain_escape(letter: int) -> bool:  # pragma: no cover
+    """Whether a character that follows a backslash stands for one character by itself."""
+    bits = _PLAIN_LOW if letter < 64 else _PLAIN_HIGH
+    return letter < 128 and (bits >> (letter & 63)) & 1 == 1
+
+
+@inlined
+def _character_size(word: np.uint64) -> int:  # pragma: no cover
+    """The size of the character of two to four bytes that begins a word; 0 if that is not UTF-8.
+
+    The bits that say how long it is are compared at once; then the values that fewer bytes hold, surrogates, and those
+    above the last code point are left out.
+    """
+    four = signed(word) & 0xFFFF_FFFF
+    if four & 0xC0E0 == 0x80C0:
+        return 2 if four & 0x1E else 0
+    if four & 0xC0C0F0 == 0x8080E0:
+        rest = four & 0x200F
+        return 3 if rest != 0 and rest != 0x200D else 0  # noqa: PLR1714 - compiles faster
+    if four & 0xC0C0C0F8 == 0x808080F0:
+        rest = four & 0x3007
+        return 4 if rest != 0 and (rest & 7 < 4 or rest == 4) else 0
+    return 0
+
+
+@inlined
+def _skip_characters(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+    """The place after the characters of two to four bytes that follow each other from `at` on; BAD if some is wrong."""
+    limit = data.size - 8
+    while at < end and item(data, at) >= 0x80:
+        if at > limit:
+            at = skip_character(data, at, end)
+            if at < 0:
+                return BAD
+        else:
+            size = _character_size(load_word(data, at))
+            if size == 0:
+                return BAD
+            at += size
+    return at
+
+
+@inlined
+def odd_bytes(word: np.uint64) -> np.uint64:  # pragma: no cover
+    """A bit in every byte that is a backslash, below the space or beyond ASCII; bits above the lowest may be wrong."""
+    unlike = word ^ _BACKSLASHES
+    return ((unlike - _ONES) & ~unlike & _TOPS) | ((word - _SPACES) & ~word & _TOPS) | (word & _TOPS)
+
+
+@inlined
 def scan_string(data: np.ndarray, at: int, end: int) -> tuple[int, bool]:  # pragma: no cover
     """The place of the quote that ends the string which begins at `at`, or BAD; and whether it has escapes."""
     escaped = False
@@ -135,24 +181,25 @@ def scan_string(data: np.ndarray, at: int, end: int) -> tuple[int, bool]:  # pra
     while at < end:
         if at <= limit:
             word = load_word(data, at)
-            unlike = word ^ _BACKSLASHES
-            found = quotes_in(word) | ((unlike - _ONES) & ~unlike & _TOPS)
-            found |= ((word - _SPACES) & ~word & _TOPS) | (word & _TOPS)
+            found = quotes_in(word) | odd_bytes(word)
             if found == np.uint64(0):
                 at += 8
                 continue
             at += first_byte(found)
             if at >= end:
                 break
-        byte = int(data[at])
+        byte = int(item(data, at))
         if byte == QUOTE:
             return at, escaped
         if byte >= 0x80:
-            at = skip_character(data, at, end)
+            at = _skip_characters(data, at, end)
             if at < 0:
                 return BAD, escaped
         elif byte == BACKSLASH:
             escaped = True
+            if _is_plain_escape(byte_at(data, at + 1, end)):
+                at += 2
+                continue
             code, at = read_escape(data, at, end)
             if code < 0:
                 return BAD, escaped
@@ -194,71 +241,3 @@ def unescape(data: np.ndarray, at: int, end: int, out: np.ndarray, first: int) -
         out[n + 1] = 0x80 | (code & 0x3F)
         n += 2
     return n - first
-
-
-@inlined
-def scan_number(data: np.ndarray, at: int, end: int) -> tuple[int, int, int, float]:  # pragma: no cover
-    """The place after the number that begins at `at`, or BAD; its kind; and its value, as integer or as float."""
-    begin = at
-    is_negative = data[at] == 0x2D
-    at += is_negative
-    digits = np.uint64(0)
-    first = at
-    byte = byte_at(data, at, end)
-    while 48 <= byte <= 57:
-        digits = digits * _TEN + np.uint64(byte - 48)
-        at += 1
-        byte = byte_at(data, at, end)
-    count = at - first
-    if count == 0 or (count > 1 and data[first] == 48):
-        return BAD, UNREAD, 0, 0.0
-    if byte != 0x2E and byte | 32 != 0x65:
-        if count > 19 or digits > _LAST:
-            return (at if count <= _MOST_DIGITS else BAD), HUGE, 0, 0.0
-        whole = signed(digits)
-        return at, INTEGER, -whole if is_negative else whole, 0.0
-    power = 0
-    if byte == 0x2E:
-        at += 1
-        first = at
-        byte = byte_at(data, at, end)
-        while 48 <= byte <= 57:
-            digits = digits * _TEN + np.uint64(byte - 48)
-            at += 1
-            byte = byte_at(data, at, end)
-        if at == first:
-            return BAD, UNREAD, 0, 0.0
-        power = first - at
-        count += at - first
-    if byte | 32 == 0x65:
-        at += 1
-        byte = byte_at(data, at, end)
-        down = byte == 0x2D
-        if down or byte == 0x2B:
-            at += 1
-            byte = byte_at(data, at, end)
-        first = at
-        exponent = 0
-        while 48 <= byte <= 57:
-            exponent = min(exponent * 10 + byte - 48, 99_999)
-            at += 1
-            byte = byte_at(data, at, end)
-        if at == first:
-            return BAD, UNREAD, 0, 0.0
-        power += -exponent if down else exponent
-    if at - begin > _MOST_DIGITS:
-        return BAD, UNREAD, 0, 0.0
-    if count > 19 and _significant(data, begin + is_negative, at) > 19:
-        return at, UNREAD, 0, 0.0
-    number = nearest_float(digits, power)
-    return at, (FLOAT if number >= 0 else UNREAD), 0, -number if is_negative else number
-
-
-@helper
-def _significant(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
-    """How many digits the number without a sign at `at` has, zeros at the front and the exponent not counted."""
-    count = 0
-    while at < end and data[at] | 32 != 0x65:
-        count += 48 <= data[at] <= 57 and (count > 0 or data[at] > 48)
-        at += 1
-    return count

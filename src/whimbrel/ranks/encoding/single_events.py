@@ -7,12 +7,13 @@ There are three readers, and each passes on what it cannot read: a compiled loop
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.jit import entry_for
 from whimbrel.compiled.python_objects import READABLE
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.json_text import parse_json
@@ -20,11 +21,11 @@ from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, HAS_TEXTS, IN_ARRAYS, read_dict
 from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
-from whimbrel.ranks.encoding.json_kernels import JsonState
 from whimbrel.ranks.encoding.json_reader import JsonReader, JsonText
+from whimbrel.ranks.encoding.json_state import JsonState
 from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, PATTERN, TIME, NameTable
 from whimbrel.ranks.kernel_arrays import ARRAYS, TEXTS, Entries
-from whimbrel.ranks.links import LINKED, SEVERAL_LINKED, EventLinks, keep_texts
+from whimbrel.ranks.links import LINKED, SEVERAL_LINKED, EventLinks
 from whimbrel.ranks.lookup import Lookup
 from whimbrel.ranks.patterns.event_fragments import EventFragments
 
@@ -44,6 +45,8 @@ class _Names(NamedTuple):
 
     lanes: Lanes
     table: NameTable
+    read: Callable[[np.ndarray, int, np.ndarray, int], int]
+    """The entry of `read_dict`."""
 
 
 class ReadEvent(NamedTuple):
@@ -75,6 +78,7 @@ class SingleEventEncoder:
         self._fragments = fragments
         self._json_reader = json_reader
         self._links = links
+        self._mark = 0 if links is None else _HAS_LINKS
         derived_from = fragments.names if fragments is not None else ()
         self._texts_of = frozenset(derived_from) | (links.names if links is not None else frozenset())
         """The attributes whose texts kernels keep, as others are derived from them."""
@@ -84,31 +88,20 @@ class SingleEventEncoder:
 
     def text_reader(self, timestamps: frozenset[str], state: JsonState) -> JsonText:
         """A reader of one JSON text at a time, which writes to `state`."""
-        return JsonText(self._json_reader(timestamps), timestamps, state)
+        return JsonText(self._json_reader(timestamps), timestamps, state, self._mark)
 
-    def read(
-        self,
-        event: AnyEvent,
-        timestamps: frozenset[str],
-        words: np.ndarray,
-        texts: JsonText | None,
-        left: dict[str, object],
-    ) -> int:
-        """Read a dict or a JSON text in compiled code: what `read_dict` and `read_json` return, or GIVEN_UP.
+    def read(self, event: AnyEvent, timestamps: frozenset[str], words: np.ndarray, left: dict[str, object]) -> int:
+        """Read a dict in compiled code: what `read_dict` returns, or GIVEN_UP.
 
-        The entries are among the `words`, `texts` reads texts. A number below IN_ARRAYS with nothing `left` is all
-        there is to an event; otherwise `read_rest` must follow.
+        The entries are among the `words`. A number below IN_ARRAYS with nothing `left` is all there is to an event, be
+        it a dict or what `text_reader` has read; otherwise `read_rest` must follow.
         """
-        if texts is not None:
-            count = texts.read(event, words)  # type: ignore[arg-type]
-            return count if self._links is None or count < 0 else count | _HAS_LINKS
         if type(event) is not dict or not READABLE:
             return GIVEN_UP
         names = self._names
         if names is None or names.lanes.timestamps is not timestamps:
             names = self.names_for(timestamps)
-        count = read_dict(words, id(event), names.table.rows, id(left))
-        return count if self._links is None or count < 0 else count | _HAS_LINKS
+        return names.read(words, id(event), names.table.rows, id(left)) | self._mark  # does not change what is below 0
 
     def read_rest(
         self,
@@ -129,7 +122,7 @@ class SingleEventEncoder:
             return ReadEvent(FULL, attrs, cells, 0, None)
         if count < 0 and isinstance(event, bytes | str):
             parsed = parse_json(event)
-            count = self.read(parsed, timestamps, words, None, left)
+            count = self.read(parsed, timestamps, words, left)
             return self.read_rest(parsed, timestamps, words, None, entries, count, left)
         if count < 0:
             return ReadEvent(0, attrs, cells, self.append(event, timestamps, attrs, cells), None)
@@ -139,16 +132,14 @@ class SingleEventEncoder:
             return ReadEvent(0, attrs, cells, mark, None)
         kept, read = 0, written
         if count & HAS_TEXTS:
-            noted = None if texts is None else texts.noted_texts(event)  # type: ignore[arg-type]
-            kept = entries.items.item(TEXTS) if noted is None else keep_texts(entries, noted)
+            kept = entries.items.item(TEXTS)
             if self._fragments is not None:
-                written = -1 if kept < 0 else self._fragments.append_kept(words, read, kept)
+                written = self._fragments.append_kept(words, read, kept)
             if written < 0:
                 written = read
-                texts_read = _texts_of(entries) if noted is None else noted
-                mark |= self._append_noted(texts_read, entries, read, attrs, cells)
+                mark |= self._append_kept(entries, read, attrs, cells)
         if self._links is not None:
-            linked = -1 if kept < 0 else self._links.append_read(words, written, kept)
+            linked = self._links.append_read(words, written, kept)
             if linked < 0:
                 mark |= self._links.append(Event.of(event, timestamps), attrs, cells)
             else:
@@ -163,15 +154,13 @@ class SingleEventEncoder:
         """The names of the arrays of objects of the dict that was read last."""
         return self.names_for(timestamps).table.arrays(entries.items.item(ARRAYS))
 
-    def _append_noted(
-        self, noted: Sequence[tuple[int, str]], entries: Entries, count: int, attrs: array[int], cells: list[float]
-    ) -> int:
-        """Append what is derived from texts, each with its entry; return how the event is coupled."""
+    def _append_kept(self, entries: Entries, count: int, attrs: array[int], cells: list[float]) -> int:
+        """Append what is derived from the texts that a kernel has kept; return how the event is coupled."""
         if self._fragments is None:
             return 0
         own = entries.attrs[:count].tolist()
         texts: dict[int, list[str]] = {}
-        for entry, text in noted:
+        for entry, text in _texts_of(entries):
             if own[entry] in self._fragments:
                 texts.setdefault(own[entry], []).append(text)
         mark = 0
@@ -239,7 +228,9 @@ class SingleEventEncoder:
         """What names mean, given the attributes whose texts are timestamps."""
         names, wanted = self._names, frozenset(timestamps)
         if names is None or names.lanes.timestamps != wanted:
-            names = self._names = _Names(Lanes(self._find, wanted), self._table(wanted))
+            table = self._table(wanted)
+            read = entry_for(read_dict, np.empty(0, np.int64), 0, table.rows, 0)
+            names = self._names = _Names(Lanes(self._find, wanted), table, read)
         return names
 
     def _table(self, timestamps: frozenset[str]) -> NameTable:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import lib
 
+from whimbrel.compiled.jit import entry_for
 from whimbrel.compiled.views import read_only
 from whimbrel.model.patterns import lower_case
 from whimbrel.model.values import STRING, SortKey, to_value
@@ -203,7 +204,11 @@ class EventFragments:
 
         The entries are among the `words`. Returns how many there are now, or -1 if `append_texts` must do it.
         """
-        return append_fragments(words, self._searches, count, texts)
+        return self._append_fragments(words, self._searches, count, texts)
+
+    @cached_property
+    def _append_fragments(self) -> Callable[[np.ndarray, np.ndarray, int, int], int]:
+        return entry_for(append_fragments, np.empty(0, np.int64), self._searches, 0, 0)
 
     def __contains__(self, attr: object) -> bool:
         return attr in self._by_attr

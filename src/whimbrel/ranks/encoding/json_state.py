@@ -1,0 +1,55 @@
+"""What a JSON reader writes, and what it returns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from whimbrel.compiled.views import tuple_of_arrays
+
+FOR_PYTHON, FULL = -1, -2
+"""In place of a number of entries: Python must read the event; some buffer is full."""
+READ, LEFT, COUPLED = 0, 1, 2
+"""States of an event: its entries are there; Python must read it; its entries are there, some are of values in arrays
+of objects."""
+EVENT, OBJECT, NOTES, UNREAD_FLOATS, TEXT_BYTES, IN_OBJECTS = 0, 1, 2, 3, 4, 5
+"""Counters: the events and objects so far, the rows of `notes` and of `unread`, the bytes of `texts`, and the values
+that are in arrays of objects."""
+OTHERS = 1 << 13
+"""Places for the other keys of an event, at most three quarters of which are used."""
+
+
+class JsonState(NamedTuple):
+    """What a reader writes, and which texts it reads."""
+
+    begins: np.ndarray  # int64[e]: where the texts begin, -1 for an event without attributes
+    ends: np.ndarray  # int64[e]
+    offsets: np.ndarray  # int64[e + 1]: where the entries of each event begin
+    states: np.ndarray  # uint8[e]: READ or LEFT
+    counters: np.ndarray  # int64[6]
+    seen: np.ndarray  # int64[t]: the number of the last object that had the target
+    arrays: np.ndarray  # uint8[t]: whether an array of objects has been the value of the target
+    stack: np.ndarray  # int64[64 + 2, 5]: of each open object or list its kind, its target, its number if it is an
+    # object, the number of the element of an array of objects that it is in, and what `Entries.elements` has of it
+    stamps: np.ndarray  # int64[OTHERS]: the event of the key at this place
+    others: np.ndarray  # int64[OTHERS]: the hash of a key that leads to no target, and of the object it is in
+    texts: np.ndarray  # uint8: strings without their escapes
+    notes: np.ndarray  # int64[n, 3]: entry, begin and size of the values of NOTED targets, size -1 if it is no string;
+    # begin is negative in `texts`: -1 - place
+    unread: np.ndarray  # int64[m, 3]: entry, begin and end of floats that Python must read
+
+
+JSON_STATE = tuple_of_arrays(
+    JsonState,
+    True,
+    {
+        "states": ("uint8", 1),
+        "arrays": ("uint8", 1),
+        "texts": ("uint8", 1),
+        "stack": ("int64", 2),
+        "notes": ("int64", 2),
+        "unread": ("int64", 2),
+        **dict.fromkeys(("begins", "ends", "offsets", "counters", "seen", "stamps", "others"), ("int64", 1)),
+    },
+)

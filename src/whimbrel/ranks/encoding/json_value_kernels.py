@@ -1,0 +1,132 @@
+"""The values of JSON objects in compiled code: each becomes a rank, or a number in its cell."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.compiled.helpers import lower_bound
+from whimbrel.compiled.jit import inlined
+from whimbrel.compiled.python_objects import bytes_at
+from whimbrel.ranks.encoding.json_names import NOTED, PYTHON_NUMBERS, PYTHON_TEXTS, TIME
+from whimbrel.ranks.encoding.json_number_kernels import HUGE, INTEGER, UNREAD, scan_number
+from whimbrel.ranks.encoding.json_scan_kernels import BAD, byte_at, scan_string, unescape
+from whimbrel.ranks.encoding.json_state import FOR_PYTHON, FULL, NOTES, TEXT_BYTES, UNREAD_FLOATS, JsonState
+from whimbrel.ranks.kernel_arrays import Numbers, Reading
+from whimbrel.ranks.lookup import EXACT_FLOAT, INTEGERS, NO_NUMBERS
+from whimbrel.ranks.string_kernels import rank_string
+from whimbrel.ranks.timestamps import ODD_TIME, parse_time
+
+_TRUE, _FALS, _NULL = (int.from_bytes(text, "little") for text in (b"true", b"fals", b"null"))
+
+
+@inlined
+def _rank_whole(whole: int, attr: int, numbers: Numbers) -> int:  # pragma: no cover
+    """The rank of an integer that may be no float, or BAD if Python must find it."""
+    kinds, starts, integers, bases = numbers.kinds, numbers.starts, numbers.integers, numbers.bases
+    begin, end = starts[attr], starts[attr + 1]
+    if kinds[attr] != INTEGERS and kinds[attr] != NO_NUMBERS:
+        return BAD
+    low = lower_bound(integers, begin, end, whole)
+    rank: int = bases[attr, 1] + 2 * (low - begin) + (low < end and integers[low] == whole)
+    return rank
+
+
+@inlined
+def _rank_time(time: int, attr: int, reading: Reading) -> int:  # pragma: no cover
+    begin, end = reading.time_first[attr], reading.time_first[attr + 1]
+    low = lower_bound(reading.times, begin, end, time)
+    rank: int = reading.bases[attr, 3] + 2 * (low - begin) + (low < end and reading.times[low] == time)
+    return rank
+
+
+@inlined
+def read_text(
+    data: np.ndarray, at: int, end: int, attr: int, flags: int, state: JsonState, reading: Reading
+) -> tuple[int, int, int, int]:  # pragma: no cover
+    """Read the string that begins at `at`: the place after it, or FOR_PYTHON; its rank; where its text is, its length.
+
+    The length is -1 if patterns do not look at the text.
+    """
+    stop, escaped = scan_string(data, at, end)
+    if stop < 0:
+        return FOR_PYTHON, BAD, 0, -1
+    if attr < 0 and not flags & TIME:
+        return stop + 1, BAD, 0, -1
+    begin, length, source, first = at, stop - at, data, at
+    if escaped:
+        used = state.counters[TEXT_BYTES]
+        length = unescape(data, at, stop, state.texts, used)
+        if length < 0:
+            return FULL, BAD, 0, -1
+        begin, source, first = -1 - used, bytes_at(state.texts.ctypes.data, state.texts.size), used
+        if flags & NOTED:
+            state.counters[TEXT_BYTES] += length
+    if not flags & TIME:
+        return stop + 1, rank_string(source, first, length, attr, reading), begin, length
+    time = int(parse_time(source, first, first + length))
+    if time == ODD_TIME or flags & PYTHON_TEXTS:
+        return FOR_PYTHON, BAD, 0, -1
+    if attr < 0:
+        return stop + 1, BAD, 0, -1
+    return stop + 1, _rank_time(time, attr, reading), 0, -1
+
+
+@inlined
+def read_number(
+    data: np.ndarray,
+    at: int,
+    end: int,
+    attr: int,
+    flags: int,
+    entry: int,
+    state: JsonState,
+    numbers: Numbers,
+    cells: np.ndarray,
+) -> tuple[int, int]:  # pragma: no cover
+    """Read a number: the place after it, FOR_PYTHON or FULL; and its rank, or BAD and it is in its cell."""
+    stop, kind, whole, real = scan_number(data, at, end)
+    if stop < 0:
+        return FOR_PYTHON, BAD
+    if attr < 0:
+        return stop, BAD
+    if kind == HUGE or flags & PYTHON_NUMBERS:
+        return FOR_PYTHON, BAD
+    if kind == INTEGER:
+        cells[entry] = float(whole)
+        if not -EXACT_FLOAT <= whole <= EXACT_FLOAT:
+            rank = _rank_whole(whole, attr, numbers)
+            return stop if rank >= 0 else FOR_PYTHON, rank
+        return stop, BAD
+    cells[entry] = real
+    if kind == UNREAD:
+        left = state.counters[UNREAD_FLOATS]
+        if left >= state.unread.shape[0]:
+            return FULL, BAD
+        state.unread[left, 0], state.unread[left, 1], state.unread[left, 2] = entry, at, stop
+        state.counters[UNREAD_FLOATS] += 1
+    return stop, BAD
+
+
+@inlined
+def read_word(data: np.ndarray, at: int, end: int) -> tuple[int, int]:  # pragma: no cover
+    """Read true, false or null: the place after it, or FOR_PYTHON; and its rank."""
+    four = 0
+    for i in range(4):
+        four |= byte_at(data, at + i, end) << (8 * i)
+    if four == _NULL:
+        return at + 4, 0
+    if four == _TRUE:
+        return at + 4, 4
+    is_false = four == _FALS and byte_at(data, at + 4, end) == 0x65
+    return at + 5 if is_false else FOR_PYTHON, 2
+
+
+@inlined
+def note(state: JsonState, entry: int, begin: int, length: int) -> bool:  # pragma: no cover
+    """Note where the text of an entry is; False if there is no place for the note."""
+    note = state.counters[NOTES]
+    if note >= state.notes.shape[0]:
+        return False
+    state.notes[note, 0], state.notes[note, 1], state.notes[note, 2] = entry, begin, length
+    state.counters[NOTES] += 1
+    return True
