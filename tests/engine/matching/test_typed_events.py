@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.model.schema import domain_semantics as direct
@@ -18,8 +19,10 @@ from whimbrel.engine.loader import load
 from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers.bulk import BulkMatcher
-from whimbrel.model.errors import FilterError, UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.errors import FilterError, RowError, UnsupportedEvent, UnsupportedFilter, WhimbrelError
 from whimbrel.model.event_tables import read_events
+from whimbrel.model.json_text import JsonError
+from whimbrel.model.matcher import Errors
 from whimbrel.model.schema import FilterTypeError, InvalidEvent
 
 SLOW = settings(
@@ -235,6 +238,72 @@ def test_tables_are_judged_as_their_rows_are(columns: dict[str, list[Any]]) -> N
         assert pairs(index.match_batch(table)) == sorted(
             (row, id) for row, event in enumerate(rows) for id in index.match(event)
         )
+
+
+OBJECTS: list[dict[str, Any]] = [
+    {"kind": "table", "share": 1}, {"kind": "any", "share": 1.0, "event_type": "sale"},
+    {"kind": "dining", "share": 100},
+    {"kind": "table", "when": "2026-01-01"}, {"kind": "table", "when": "2026-01-01T00:00:00.5+01:00"},
+    {"event_type": "rent", "price": 1.25}, {"event_type": "rent", "price": 3, "kind": "bedroom"},
+    {"kind": "table", "tags": "b"}, {"kind": "table", "tags": "\xe9\n"},
+]  # fmt: skip
+"""Valid objects that become rows of a table."""
+ODD: list[dict[str, Any]] = [
+    {}, {"kind": None}, {"kind": "table", "share": None}, {"kind": "table", "tags": ["a", "b"]}, {"kind": ["table"]},
+    {"kind": "table", "share": True}, {"kind": "table", "share": 2**70}, {"kind": "table", "share": 1.5},
+    {"kind": "desk"}, {"kind": "table", "share": 101}, {"kind": "table", "colour": 1},
+    {"kind": "table", "when": "soon"},
+    {"kind": "table", "when": 5}, {"kind": 3}, {"event_type": "rent", "price": 1.255}, {"event_type": "lend"},
+    {"event_type": ["sale", "rent"], "kind": "table", "price": 1}, {"kind": "table", "tags": {"x": 1}},
+    {"kind": "table", "when": "+12026-01-01"}, {"event_type": "rent"}, {"kind": "table", "tags": "\ud800"},
+    {"event_type": "rent", "price": 1e300}, {"event_type": None, "kind": "table"}, {"event_type": 1, "kind": "table"},
+]  # fmt: skip
+"""Objects that are invalid, or valid and read by the rules themselves."""
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(OBJECTS), st.sampled_from(OBJECTS + ODD)), max_size=12), st.booleans())
+@example(OBJECTS + ODD, False)
+@example(OBJECTS, True)
+def test_objects_and_texts_are_judged_as_single_events(events: list[dict[str, Any]], in_two: bool) -> None:
+    index = Index(schema=furniture())
+    texts = [
+        "kind < 'any'",
+        "share = 1",
+        "tags CONTAINS 'b'",
+        "event_type = 'rent'",
+        "when > '2025-01-01'",
+        "price > 1",
+    ]
+    texts += ["tags LIKE '%b%'", "share IS NULL", "share IS MISSING", "price >= 1e300"]
+    for part in (texts[:5], texts[5:]) if in_two else (texts,):
+        index.add_many([(text, text) for text in part])
+    found: list[tuple[int, str]] = []
+    errors: list[tuple[int, type, str]] = []
+    for row, event in enumerate(events):
+        try:
+            found += [(row, str(id)) for id in index.match(event)]
+        except WhimbrelError as error:
+            errors.append((row, type(error), str(error.at_row(row) if isinstance(error, RowError) else error)))
+    lines = [json.dumps(event).encode() for event in events]
+    for shape in (events, lines, b"\n".join(lines), pa.array(lines, pa.binary())):
+        refused: Errors = []
+        assert pairs(index.match_batch(shape, errors=refused)) == sorted(found)
+        assert [(row, type(error), str(error)) for row, error in refused] == errors
+
+
+def test_a_key_that_comes_twice_is_refused_with_a_schema_too() -> None:
+    index = Index(schema=furniture())
+    index.add("a", "kind = 'table'")
+    refused: Errors = []
+    texts = [
+        b'{"kind": "any", "kind": "table"}',
+        b'{"kind": "table", "share": 1, "share": 1}',
+        b'{"kind": "table"}',
+        b"{",
+    ]
+    assert pairs(index.match_batch(texts, errors=refused)) == [(2, "a")]
+    assert [(row, type(error)) for row, error in refused] == [(0, JsonError), (1, JsonError), (3, JsonError)]
 
 
 def test_a_saved_index_keeps_its_schema(tmp_path: Path) -> None:

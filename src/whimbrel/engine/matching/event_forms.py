@@ -11,6 +11,7 @@ from itertools import islice
 from mmap import mmap
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -28,6 +29,7 @@ UNIT_BYTES = 4 << 20
 """Bytes of JSON that are read at once, about."""
 TABLE_NS, READ_NS = 400, 1_000
 """What one more segment to search costs an event of a batch, about: one of a table, and one that must be read."""
+_DECODER = msgspec.json.Decoder(dict[str, object])
 
 
 class EventBatch(Protocol):
@@ -86,7 +88,7 @@ class TableEvents:
         except RowError as error:
             if len(self) == 1:
                 refused.setdefault(first, error)
-                yield encoder.encode_events([_NOTHING])
+                yield encoder.encode_events([NOTHING])
                 return
             half = len(self) // 2
             yield from self.part(0, half)._encode_good(encoder, timestamps, first, refused)
@@ -150,6 +152,22 @@ class JsonTexts:
         """Parse texts."""
         return [self._read_one(number, timestamps) for number in numbers]
 
+    def objects(self, encoder: EventEncoder) -> list[dict[str, object] | None]:
+        """The objects of the texts that the compiled reader has nothing against, by a quick parser; None for others."""
+        reader, count = encoder.json_reader(frozenset()), len(self)
+        if not reader.is_able:
+            return [None] * count
+        buffers = reader.take()
+        try:
+            left = {*buffers.read(self._events).left.tolist(), *np.flatnonzero(self._events.begins < 0).tolist()}
+        finally:
+            reader.give_back(buffers)
+        data: memoryview = self._events.data.data
+        places = zip(self._events.begins.tolist(), self._events.ends.tolist(), strict=True)
+        return [
+            None if number in left else _quick_object(data[begin:end]) for number, (begin, end) in enumerate(places)
+        ]
+
     def _read_one(self, number: int, timestamps: Collection[str]) -> Event:
         try:
             return Event(self._events.parse(number), timestamps)
@@ -157,59 +175,7 @@ class JsonTexts:
             raise error.at_row(number) from error
 
 
-class TypedEvents:
-    """Events of an index with a schema: each is checked against it, one by one, and its values become codes."""
-
-    def __init__(self, schema: Schema, batch: EventBatch, attributes: Collection[str]) -> None:
-        self._schema = schema
-        self._batch = batch
-        self._attributes = attributes
-        self._typed: list[Event] | None = None
-        self._refused: Refused = {}
-
-    def __len__(self) -> int:
-        return len(self._batch)
-
-    def part(self, first: int, end: int) -> TypedEvents:
-        """The events from number `first` to `end`."""
-        return TypedEvents(self._schema, self._batch.part(first, end), self._attributes)
-
-    def encode(self, encoder: EventEncoder, timestamps: Collection[str], refused: Refused | None) -> EncodedEvents:
-        """Encode the codes of valid events."""
-        typed = self._read_all()
-        if self._refused and refused is None:
-            raise self._refused[min(self._refused)]
-        if refused is not None:
-            refused.update(self._refused)
-        return encoder.encode_events(typed, (), refused)
-
-    def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
-        """The events in codes."""
-        typed = self._read_all()
-        return [typed[number] for number in numbers]
-
-    def _read_all(self) -> list[Event]:
-        if self._typed is None:
-            numbers = range(len(self))
-            try:
-                plain = self._batch.read(numbers, self._attributes, ())
-            except RowError:
-                self._typed = [self._typed_one(number, None) for number in numbers]
-            else:
-                self._typed = [self._typed_one(number, event) for number, event in enumerate(plain)]
-        return self._typed
-
-    def _typed_one(self, number: int, event: Event | None) -> Event:
-        """An event in codes; an empty one if it is refused."""
-        try:
-            plain = self._batch.read([number], self._attributes, ())[0] if event is None else event
-            return self._schema.read(plain, number)
-        except RowError as error:
-            self._refused[number] = error.at_row(number)
-            return _NOTHING
-
-
-_NOTHING = Event({})
+NOTHING = Event({})
 
 
 class TableSource:
@@ -278,38 +244,25 @@ class LineSource:
         return None if taken is None else JsonTexts(taken)
 
 
-class TypedSource:
-    """Another source, checked against a schema event by event."""
-
-    segment_ns: ClassVar[int] = READ_NS
-
-    def __init__(self, schema: Schema, source: EventSource, attributes: Collection[str]) -> None:
-        self._schema = schema
-        self._source = source
-        self._attributes = attributes
-
-    def take(self, count: int) -> TypedEvents | None:
-        """The next events."""
-        batch = self._source.take(count)
-        return None if batch is None else TypedEvents(self._schema, batch, self._attributes)
-
-
 def open_source(events: object, schema: Schema | None = None) -> EventSource:
     """The source of events of any form; EventError if they have none."""
-    texts = _open_texts(events)
-    if texts is not None:
-        return texts if schema is None else TypedSource(schema, texts, ())
-    table = as_arrow(events)
+    source: EventSource | None = _open_texts(events)
+    table = as_arrow(events) if source is None else None
     if table is not None and schema is not None:
-        from whimbrel.engine.matching.typed_events import coded_table
+        from whimbrel.engine.matching.typed_batches import table_source
 
-        coded = coded_table(schema, table)
-        return TypedSource(schema, TableSource(table), table.column_names) if coded is None else TableSource(coded)
+        return table_source(schema, table)
     if table is not None:
         return TableSource(table)
-    if isinstance(events, Mapping) or not isinstance(events, Iterable):
-        raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
-    return ObjectSource(events) if schema is None else TypedSource(schema, ObjectSource(events), ())
+    if source is None:
+        if isinstance(events, Mapping) or not isinstance(events, Iterable):
+            raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
+        source = ObjectSource(events)
+    if schema is None:
+        return source
+    from whimbrel.engine.matching.typed_batches import TypedSource
+
+    return TypedSource(schema, source, ())
 
 
 def _open_texts(events: object) -> JsonSource | LineSource | None:
@@ -346,6 +299,14 @@ def _has_dictionary(kind: pa.DataType) -> bool:
         return _has_dictionary(kind.storage_type)
     fields = [kind.field(number).type for number in range(kind.num_fields)]
     return pa.types.is_dictionary(kind) or any(map(_has_dictionary, fields))
+
+
+def _quick_object(text: memoryview) -> dict[str, object] | None:
+    """The object that a text without faults is; None if the quick parser has another limit."""
+    try:
+        return _DECODER.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 def _joined(parts: list[EncodedEvents]) -> EncodedEvents:

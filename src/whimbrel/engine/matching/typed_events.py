@@ -1,7 +1,6 @@
 """Tables of an index that has a schema: each row is checked against it, and ordered values become codes.
 
-A table whose columns hold scalars is checked and coded column by column, if every row is valid. All other input is read
-event by event (`event_forms.TypedEvents`), by the rules themselves, which find every violation of an invalid event.
+A table whose columns hold scalars is checked and coded column by column, if every row is valid.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ def _numbers(domain: Number, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
             return None
         if domain.kind == "integer" and not _all(pc.equal(pc.floor(column), column)):
             return None
-        if domain.scale is not None:
+        if domain.scale is not None and not _has_scale(column, domain.scale):
             return None
     elif not types.is_integer(column.type):
         return None
@@ -125,6 +124,10 @@ def _numbers(domain: Number, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     if domain.minimum is not None and ends["min"] < domain.minimum:
         return None
     return None if domain.maximum is not None and ends["max"] > domain.maximum else column
+
+
+def _has_scale(column: pa.ChunkedArray, scale: int) -> bool:
+    return all(value is None or round(value, scale) == value for value in pc.unique(column).to_pylist())
 
 
 def _all(column: pa.ChunkedArray) -> bool:
