@@ -18,7 +18,7 @@ from whimbrel.engine.access.warm_up import WARM_UP
 from whimbrel.engine.intake.subscriptions import admit, read_subscriptions
 from whimbrel.engine.live.subscription_set import SubscriptionSet
 from whimbrel.engine.matching.blocks import Search, match_event, match_units
-from whimbrel.engine.matching.event_forms import open_source, sample_of
+from whimbrel.engine.matching.event_sources import open_source, sample_of
 from whimbrel.engine.matching.results import pairs_table
 from whimbrel.engine.matching.units import FIRST_UNIT, Units
 from whimbrel.engine.matching.workspace import Workspaces

@@ -6,24 +6,23 @@ itself must look at them. A form is a class for each; nothing else in the engine
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from mmap import mmap
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.model.errors import EventError, RowError
+from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
-from whimbrel.model.event_tables import as_arrow, read_events, rows_of
+from whimbrel.model.event_tables import read_events, rows_of
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
-from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines, json_column, json_texts
+from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines, json_texts
 from whimbrel.ranks.encoding.object_batches import Refused
 
 if TYPE_CHECKING:
-    from whimbrel.model.schema import Schema
+    pass
 
 UNIT_BYTES = 4 << 20
 """Bytes of JSON that are read at once, about."""
@@ -242,47 +241,6 @@ class LineSource:
         """The next lines."""
         taken = self._lines.take(count, UNIT_BYTES)
         return None if taken is None else JsonTexts(taken)
-
-
-def open_source(events: object, schema: Schema | None = None) -> EventSource:
-    """The source of events of any form; EventError if they have none."""
-    source: EventSource | None = _open_texts(events)
-    table = as_arrow(events) if source is None else None
-    if table is not None and schema is not None:
-        from whimbrel.engine.matching.typed_batches import table_source
-
-        return table_source(schema, table)
-    if table is not None:
-        return TableSource(table)
-    if source is None:
-        if isinstance(events, Mapping) or not isinstance(events, Iterable):
-            raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
-        source = ObjectSource(events)
-    if schema is None:
-        return source
-    from whimbrel.engine.matching.typed_batches import TypedSource
-
-    return TypedSource(schema, source, ())
-
-
-def _open_texts(events: object) -> JsonSource | LineSource | None:
-    """The source of JSON texts; None if the events are something else, or a list, whose members are looked at later."""
-    if isinstance(events, str):
-        events = events.encode("utf-8", "surrogatepass")
-    if isinstance(events, bytes | bytearray | memoryview | mmap):
-        events = JsonLines(events)
-    if isinstance(events, JsonLines):
-        return LineSource(events)
-    column = json_column(events) if isinstance(events, pa.Array | pa.ChunkedArray) else None
-    return None if column is None else JsonSource(column)
-
-
-def sample_of(source: EventSource, count: int, timestamps: Collection[str]) -> pa.Table | list[Event] | None:
-    """The first `count` events of a source; None if it is empty."""
-    batch = source.take(count)
-    if isinstance(batch, TableEvents):
-        return batch.table
-    return None if batch is None else list(batch.read(range(len(batch)), (), timestamps))
 
 
 def dictionary_cuts(table: pa.Table) -> np.ndarray:
