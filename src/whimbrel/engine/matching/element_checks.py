@@ -89,6 +89,9 @@ class ElementChecks:
         for number, conjunction in enumerate(filter.conjunctions, first):
             found, is_exact = checks_of(self._dictionary, conjunction)
             is_exact = is_exact and all(one[1:3] == (one[SURE_LOW], one[SURE_HIGH]) for one in found)
+            is_exact = is_exact and all(
+                constraint.is_plain for _, constraint in conjunction.constraints
+            )  # of an element
             end = at + len(found) if is_exact else at
             checks = grown(checks, end)
             if end > at:
