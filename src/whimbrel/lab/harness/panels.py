@@ -130,7 +130,7 @@ def _draw_panel(axes: Axes, panel: Panel, measures: Measures) -> None:
         axes.set_yscale("log")
         _label_ticks(axes.yaxis)
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
     for line in panel.lines:
         mark: dict[str, Any] = {"color": "#AA0000", "ls": ":", "lw": 1.6, "label": f"paper: {line.label}"}
         if line.y is not None:
@@ -192,6 +192,8 @@ def _curves(panel: Panel, measures: Measures) -> list[_Curve]:
     """What a panel shows: the rows of each series that have its coordinate, in the order of that."""
     out = []
     names = measures.names(panel.measure)
+    if panel.kind == "points":
+        names = sorted(names)
     fixed = {COLOURS[name] for name in names if name in COLOURS and not panel.split}
     others = cycle([colour for colour in PALETTE if colour not in fixed])
     for name in names:
