@@ -23,6 +23,8 @@ _STRINGS = 2
 """The column of `Reading.bases` for strings."""
 SHORT = 7
 """Bytes of a string that fits a word, with its length."""
+SHORT_TABLE_STRINGS = 1 << 12
+"""Strings of an attribute that has such a table, at most: a larger one does not stay in the caches of a processor."""
 _AHEAD = 64
 """Strings that are hashed before the first of them is looked up, so that their memory accesses overlap."""
 
@@ -147,6 +149,23 @@ def fill_short_table(
             while table[2 * slot + 1] != 0:
                 slot = (slot + 1) & mask
             table[2 * slot], table[2 * slot + 1] = np.int64(word), index + 1
+
+
+def short_tables(start: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The tables of short strings of all attributes, and where each begins.
+
+    Attribute a has the strings from start[a] to start[a + 1].
+    """
+    counts = np.diff(start)
+    sizes = np.zeros(len(start), np.int64)
+    for attr in np.flatnonzero((counts > 0) & (counts <= SHORT_TABLE_STRINGS)).tolist():
+        sizes[attr + 1] = 2 << int(2 * counts[attr] - 1).bit_length()
+    first = np.cumsum(sizes)
+    table = np.zeros(int(first[-1]), np.int64)
+    for attr in np.flatnonzero(sizes[1:]).tolist():
+        own = table[first[attr] : first[attr + 1]]
+        fill_short_table(offsets, data, int(start[attr]), int(counts[attr]), own)
+    return first, table
 
 
 @inlined

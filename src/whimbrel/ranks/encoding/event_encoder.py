@@ -34,7 +34,7 @@ from whimbrel.ranks.links import EventLinks
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
 from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
 from whimbrel.ranks.rank_kernels import append_runs, number_buckets, number_tables, pack, rank_cells
-from whimbrel.ranks.short_strings import short_tables
+from whimbrel.ranks.string_kernels import short_tables
 
 
 @dataclass(slots=True)
