@@ -181,7 +181,7 @@ def kill_again_and_again(directory: Path, kills: int, seed: int) -> None:
 
 
 def test_a_broker_that_is_killed_loses_no_transition(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path, 3, 1)
+    kill_again_and_again(tmp_path, 2, 1)
 
 
 @pytest.mark.soak

@@ -15,6 +15,7 @@ from whimbrel.lab.measure.pipeline import transitions_bench as bench
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.soak
 def test_the_benchmark_counts_micro_batches_and_notifications(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

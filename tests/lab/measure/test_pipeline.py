@@ -73,6 +73,7 @@ def test_the_command_shows_both_sides_and_writes_files(tmp_path: Path) -> None:
     assert ("* As many events" in page) is found["competitors"][1]["scaled"]
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("tiny_works")
 def test_every_other_kind_of_work(tmp_path: Path) -> None:
     names = ("stream", "open", "compile", "curve-gryphon", "handover")

@@ -197,6 +197,7 @@ def test_bad_options_and_columns_are_named(
         session.read.format("whimbrel").schema(schema).options(**{"path": str(log), **options}).load().collect()
 
 
+@pytest.mark.soak
 def test_a_broker_is_read_over_https_as_its_directory_is(session: SparkSession, tmp_path: Path) -> None:
     files = make_certificates(tmp_path / "certificates")
     process = BrokerProcess(tmp_path, **files.settings)

@@ -326,7 +326,8 @@ def test_reading_keeps_no_reference_and_frees_none(event: dict[Any, Any]) -> Non
     counts, blocks = [sys.getrefcount(part) for part in held], sys.getallocatedblocks()
     times(1_000)
     gc.collect()
-    assert [sys.getrefcount(part) for part in held] == counts
+    # Other threads hold None and small numbers for a moment, so a few more or fewer are no leak; one in two reads is.
+    assert all(abs(sys.getrefcount(part) - before) < 500 for part, before in zip(held, counts, strict=True))
     assert sys.getallocatedblocks() - blocks < 500  # a block in two calls would be a leak
 
 
