@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.engine.matching.furniture import furniture, pairs
 from tests.model.schema import domain_semantics as direct
 from whimbrel import Filter, Index, Schema
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
@@ -19,10 +19,7 @@ from whimbrel.engine.loader import load
 from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers.bulk import BulkMatcher
-from whimbrel.model.errors import FilterError, RowError, UnsupportedEvent, UnsupportedFilter, WhimbrelError
-from whimbrel.model.event_tables import read_events
-from whimbrel.model.json_text import JsonError
-from whimbrel.model.matcher import Errors
+from whimbrel.model.errors import FilterError, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.schema import FilterTypeError, InvalidEvent
 
 SLOW = settings(
@@ -46,10 +43,6 @@ def expected(schema: Schema, filters: dict[str, Filter], events: list[dict[str, 
         for id, filter in filters.items()
         if direct.matches(schema, filter.expression, event)
     ]
-
-
-def pairs(table: pa.Table) -> list[tuple[int, str]]:
-    return sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
 
 
 @SLOW
@@ -151,24 +144,6 @@ def test_a_matcher_that_has_ranges_has_hierarchies(name: str) -> None:
     other._check()
 
 
-def furniture() -> Schema:
-    return Schema.from_document(
-        {
-            "default_type": "sale",
-            "domains": {
-                "kind": {"kind": "hierarchical", "children": {"any": ["dining", "bedroom"], "dining": ["table"]}},
-                "percent": {"kind": "integer", "minimum": 0, "maximum": 100},
-                "money": {"kind": "decimal", "scale": 2},
-            },
-            "attributes": {"kind": "kind", "share": "percent", "price": "money", "tags": "string", "when": "timestamp"},
-            "types": {
-                "sale": {"kind": "mandatory", "share": "optional", "tags": "optional multiple", "when": "optional"},
-                "rent": {"price": "mandatory", "kind": "optional multiple"},
-            },
-        }
-    )
-
-
 def test_filters_are_typed_when_they_are_added() -> None:
     index = Index(schema=furniture())
     index.add("a", "kind <= 'dining'")
@@ -184,126 +159,6 @@ def test_filters_are_typed_when_they_are_added() -> None:
     assert list(index) == ["a", "c"]
     assert str(index["a"].filter) == "kind <= 'dining'"
     assert index.match({"kind": "table"}) == ["a", "c"]
-
-
-def test_invalid_events_are_refused_with_every_reason_and_the_row() -> None:
-    index = Index(schema=furniture())
-    index.add("a", "kind <= 'dining'")
-    with pytest.raises(InvalidEvent) as caught:
-        index.match({"kind": "tabel", "share": 1.5, "colour": "red"})
-    assert [(v.rule, v.path) for v in caught.value.violations] == [("R2", "kind"), ("R2", "share"), ("R3", "colour")]
-    events = [{"kind": "table"}, {"kind": "bedroom"}, {"share": 3}]
-    for shape in (events, pa.Table.from_pylist([{"kind": None, "share": None, **event} for event in events])):
-        with pytest.raises(InvalidEvent, match="Expected a valid event 2") as caught:
-            index.match_batch(shape)
-        assert caught.value.row == 2
-    assert index.match({"kind": "dining"}) == ["a"]
-
-
-TABLES = [
-    {"kind": ["table", "any"], "share": [1, None]},
-    {"kind": ["table", "any"], "share": [1.0, float("nan")]},
-    {"kind": ["table", "any"], "share": [1.5, 2.0]},
-    {"kind": ["table", "any"], "share": [1, 101]},
-    {"kind": ["table", "desk"]},
-    {"kind": ["table", None]},
-    {"kind": [["table"], ["any"]]},
-    {"kind": ["table", "any"], "tags": [["a", "b"], None]},
-    {"kind": ["table", "any"], "when": ["2026-01-01", None]},
-    {"kind": ["table", "any"], "when": [1, 2]},
-    {"kind": ["table", "any"], "colour": ["red", None]},
-    {"kind": ["table", "any"], "colour": [None, None]},
-    {"event_type": ["sale", "rent"], "kind": ["table", None], "price": [None, 1.25]},
-    {"event_type": ["sale", "rent"], "kind": ["table", None], "price": [1.25, 1.25]},
-    {"event_type": ["sale", "rent"], "kind": ["table", None], "price": [None, 1.255]},
-    {"event_type": ["sale", "lend"], "kind": ["table", "any"]},
-    {"event_type": ["sale", None], "kind": ["table", "any"]},
-    {"event_type": [["sale"], ["sale", "rent"]], "kind": ["table", "any"], "price": [None, 3]},
-]
-
-
-@pytest.mark.parametrize("columns", TABLES, ids=str)
-def test_tables_are_judged_as_their_rows_are(columns: dict[str, list[Any]]) -> None:
-    schema, table = furniture(), pa.table(columns)
-    index = Index(schema=schema)
-    texts = ["kind < 'any'", "share = 1", "tags CONTAINS 'b'", "event_type = 'rent'", "when > '2025-01-01'"]
-    index.add_many([(text, text) for text in texts])
-    rows = list(read_events(table, table.column_names))
-    invalid = [row for row, event in enumerate(rows) if schema.violations(event)]
-    if invalid:
-        with pytest.raises(InvalidEvent) as caught:
-            index.match_batch(table)
-        assert caught.value.row == invalid[0]
-    else:
-        assert pairs(index.match_batch(table)) == sorted(
-            (row, id) for row, event in enumerate(rows) for id in index.match(event)
-        )
-
-
-OBJECTS: list[dict[str, Any]] = [
-    {"kind": "table", "share": 1}, {"kind": "any", "share": 1.0, "event_type": "sale"},
-    {"kind": "dining", "share": 100},
-    {"kind": "table", "when": "2026-01-01"}, {"kind": "table", "when": "2026-01-01T00:00:00.5+01:00"},
-    {"event_type": "rent", "price": 1.25}, {"event_type": "rent", "price": 3, "kind": "bedroom"},
-    {"kind": "table", "tags": "b"}, {"kind": "table", "tags": "\xe9\n"},
-]  # fmt: skip
-"""Valid objects that become rows of a table."""
-ODD: list[dict[str, Any]] = [
-    {}, {"kind": None}, {"kind": "table", "share": None}, {"kind": "table", "tags": ["a", "b"]}, {"kind": ["table"]},
-    {"kind": "table", "share": True}, {"kind": "table", "share": 2**70}, {"kind": "table", "share": 1.5},
-    {"kind": "desk"}, {"kind": "table", "share": 101}, {"kind": "table", "colour": 1},
-    {"kind": "table", "when": "soon"},
-    {"kind": "table", "when": 5}, {"kind": 3}, {"event_type": "rent", "price": 1.255}, {"event_type": "lend"},
-    {"event_type": ["sale", "rent"], "kind": "table", "price": 1}, {"kind": "table", "tags": {"x": 1}},
-    {"kind": "table", "when": "+12026-01-01"}, {"event_type": "rent"}, {"kind": "table", "tags": "\ud800"},
-    {"event_type": "rent", "price": 1e300}, {"event_type": None, "kind": "table"}, {"event_type": 1, "kind": "table"},
-]  # fmt: skip
-"""Objects that are invalid, or valid and read by the rules themselves."""
-
-
-@settings(deadline=None)
-@given(st.lists(st.one_of(st.sampled_from(OBJECTS), st.sampled_from(OBJECTS + ODD)), max_size=12), st.booleans())
-@example(OBJECTS + ODD, False)
-@example(OBJECTS, True)
-def test_objects_and_texts_are_judged_as_single_events(events: list[dict[str, Any]], in_two: bool) -> None:
-    index = Index(schema=furniture())
-    texts = [
-        "kind < 'any'",
-        "share = 1",
-        "tags CONTAINS 'b'",
-        "event_type = 'rent'",
-        "when > '2025-01-01'",
-        "price > 1",
-    ]
-    texts += ["tags LIKE '%b%'", "share IS NULL", "share IS MISSING", "price >= 1e300"]
-    for part in (texts[:5], texts[5:]) if in_two else (texts,):
-        index.add_many([(text, text) for text in part])
-    found: list[tuple[int, str]] = []
-    errors: list[tuple[int, type, str]] = []
-    for row, event in enumerate(events):
-        try:
-            found += [(row, str(id)) for id in index.match(event)]
-        except WhimbrelError as error:
-            errors.append((row, type(error), str(error.at_row(row) if isinstance(error, RowError) else error)))
-    lines = [json.dumps(event).encode() for event in events]
-    for shape in (events, lines, b"\n".join(lines), pa.array(lines, pa.binary())):
-        refused: Errors = []
-        assert pairs(index.match_batch(shape, errors=refused)) == sorted(found)
-        assert [(row, type(error), str(error)) for row, error in refused] == errors
-
-
-def test_a_key_that_comes_twice_is_refused_with_a_schema_too() -> None:
-    index = Index(schema=furniture())
-    index.add("a", "kind = 'table'")
-    refused: Errors = []
-    texts = [
-        b'{"kind": "any", "kind": "table"}',
-        b'{"kind": "table", "share": 1, "share": 1}',
-        b'{"kind": "table"}',
-        b"{",
-    ]
-    assert pairs(index.match_batch(texts, errors=refused)) == [(2, "a")]
-    assert [(row, type(error)) for row, error in refused] == [(0, JsonError), (1, JsonError), (3, JsonError)]
 
 
 def test_a_saved_index_keeps_its_schema(tmp_path: Path) -> None:
