@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
 from tests.broker.inside import event, offsets, opened, publish, run, subscribe
-from whimbrel.broker.requests.errors import (
-    Unavailable,
-)
+from whimbrel.broker.requests.errors import Unavailable
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.store import SqliteStore
+from whimbrel.broker.store.formats import StoreError
 from whimbrel.engine.index import Index
 from whimbrel.log import LogFailed
 
@@ -88,3 +89,31 @@ def test_a_broker_that_does_not_serve_does_nothing_by_itself(tmp_path: Path) -> 
             assert offsets(await publish(broker, event(1))) == [(offset[0][0], True)]
 
     run(work)
+
+
+def test_a_group_that_cannot_be_decided_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await publish(broker, event(1))
+
+            def fail(*_: object) -> None:
+                raise RuntimeError("a mistake")
+
+            monkeypatch.setattr(broker.live, "match", fail)
+            async with asyncio.timeout(10):
+                with pytest.raises(Unavailable, match="a mistake"):
+                    await publish(broker, event(2))
+
+    run(work)
+
+
+def test_a_store_that_is_refused_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "broker.sqlite"
+    SqliteStore(path, "a" * 32).close()
+
+    def open_files() -> list[str]:
+        return [os.readlink(one) for one in Path("/proc/self/fd").iterdir() if one.exists()]
+
+    with pytest.raises(StoreError, match="belongs to log") as refused:
+        SqliteStore(path, "b" * 32)
+    assert not [one for one in open_files() if one.startswith(str(path))], refused

@@ -219,3 +219,18 @@ def test_limits_of_publications_are_kept(tmp_path: Path) -> None:
             assert [type(one) for one in again] == [Published, Published]
 
     asyncio.run(work())
+
+
+def test_messages_can_be_read_one_at_a_time(tmp_path: Path) -> None:
+    """A cursor behind the last message of an entry with several does not hold up what follows."""
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await update(broker, *((key, "put", {"x": 1}) for key in KEYS))
+            held = await subscribe(broker, filter="x < 5", leave=True)
+            await update(broker, ("a", "put", {"x": 9}), ("b", "delete", {}))
+            found = await messages(broker, held.id, page=1)
+            assert found == await messages(broker, held.id, page=100)
+            assert [len(group) for group in found] == [len(KEYS), 1, 1]
+
+    asyncio.run(work())

@@ -331,3 +331,19 @@ def test_the_context_of_cloud_events_belongs_to_every_type(file: Path) -> None:
     schema = load_schema(file)
     assert schema.own_type_attribute == "type"
     assert {str(uses["traceparent"]) for uses in schema.types.values()} == {"optional"}
+
+
+def test_subscriptions_on_publications_are_not_read_by_the_schema(tmp_path: Path, file: Path) -> None:
+    """Filters on publications name attributes that the schema of events need not have."""
+
+    async def work() -> None:
+        async with opened(tmp_path / "data", schema=str(file)) as broker:
+            await subscribe(broker, "x < 5", on="publications")
+            await subscribe(broker, "data.category RLIKE 'a.c'")  # so that what all cost together is added up
+
+    run(work)
+    with BrokerProcess(tmp_path / "data", schema=str(file)) as process, httpx.Client(base_url=process.url) as http:
+        (held,) = http.get("/subscriptions", params={"contains": "x <"}).json()["subscriptions"]
+        found = http.post(f"/subscriptions/{held['id']}/explain", json={"event": {"x": 3}})
+        assert found.status_code == 200 and found.json()["matched"]
+        assert http.get("/subscriptions/lint").json()["checked"] == 2

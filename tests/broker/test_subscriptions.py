@@ -22,7 +22,7 @@ from whimbrel.broker.requests.errors import (
 from whimbrel.broker.requests.subscriptions import read_request
 from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.principal import ANYBODY, Principal
-from whimbrel.broker.store import Cursor
+from whimbrel.broker.store import Cursor, StoredSubscription
 from whimbrel.model.filter import Filter
 
 
@@ -219,5 +219,42 @@ def test_tokens_change_and_end_with_their_filters(tmp_path: Path) -> None:
                 and len(broker.index) == 0
                 and broker.tokens.stored == {}
             )
+
+    run(work)
+
+
+def test_a_bad_line_of_an_import_is_told_of_that_line(tmp_path: Path) -> None:
+    """Also where lines before it are not about events, and one of those is refused later than the filters are."""
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            bodies = [
+                b'{"on": "publications", "filter": "x < 5"}',
+                b'{"filter": "data.n <<"}',
+                b'{"on": "spaces/nowhere", "regions": [{"x": "[0, 1]"}]}',
+                b'{"filter": "data.n = 1"}',
+            ]
+            found = await broker.subscriptions.import_many([(read_request(body), body) for body in bodies], ANYBODY)
+            assert [isinstance(one, BrokerError) for one in found] == [False, True, True, False]
+            assert isinstance(found[2], NotFound)
+            assert len(broker.index) == 1
+            await subscribe(broker, "data.n = 2")
+            await publish(broker, event(1, data={"n": 1}), event(2, data={"n": 2}))
+            assert isinstance(found[3], StoredSubscription)
+            assert await ids_of(broker, found[3]) == ["1"]
+
+    run(work)
+
+
+def test_a_subscription_that_has_ended_has_no_cursor(tmp_path: Path) -> None:
+    """An acknowledgement that comes late would be taken for one of the next subscription with that id."""
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await publish(broker, event(1, data={"n": 1}))
+            held = await subscribe(broker, "TRUE")
+            await broker.subscriptions.delete(held.id, ANYBODY)
+            await broker.delivery.acknowledge(held, Cursor(1))
+            assert broker.store.cursor(held.id) is None
 
     run(work)

@@ -12,8 +12,19 @@ from typing import Any
 import pytest
 
 from tests.broker.processes import BrokerProcess, free_port
-from whimbrel.client import AsyncClient, Client, Message, Refused, StreamEnded, Unreachable, wire
+from whimbrel.client import (
+    AsyncClient,
+    Client,
+    Message,
+    PublishResult,
+    Refused,
+    StreamEnded,
+    ThreadedPublisher,
+    Unreachable,
+    wire,
+)
 from whimbrel.client.following import EventParser, Following
+from whimbrel.client.wire import Event
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +177,17 @@ def test_threads_publish_in_batches(broker: BrokerProcess) -> None:
         assert max(sizes) == 10 and sum(sizes) == 45
         # More than a request may hold is sent in several.
         assert len(publish([{"pad": "x" * 500_000}] * 40)) == 40
+
+
+def test_an_event_that_waits_cannot_be_called_back() -> None:
+    def publish(events: list[Event]) -> list[PublishResult]:
+        return [PublishResult(event["n"]) for event in events]
+
+    with ThreadedPublisher(publish, 10, 0.05, 5) as publisher:
+        futures = [publisher.send({"n": n}) for n in range(3)]
+        assert not any(future.cancel() for future in futures)
+        futures += [publisher.send({"n": n}) for n in range(3, 20)]
+    assert [future.result(10).offset for future in futures] == list(range(20))
 
 
 def test_a_pull_may_take_longer_than_other_calls(broker: BrokerProcess) -> None:

@@ -47,6 +47,7 @@ class ThreadedPublisher:
     def send(self, event: Event) -> Future[PublishResult]:
         """Queue an event; waits while too many are pending. The future gives its result once it is on disk."""
         future: Future[PublishResult] = Future()
+        future.set_running_or_notify_cancel()  # from now on it cannot be cancelled
         with self._changed:
             self._changed.wait_for(lambda: self._open < self._pending)
             self._open += 1

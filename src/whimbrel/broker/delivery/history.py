@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -116,7 +115,7 @@ class History:
 
     def _go_on(self, subscription: StoredSubscription, state: _Scan, after: int, limit: int) -> None:
         """Scan until `limit` matches above `after` are found, the creation is reached, or the time is up."""
-        put = entries.decode(*_kind_and_bytes(self._reader, subscription.first))
+        put = entries.decode(*self._reader.pick([subscription.first])[0][2:4])
         assert isinstance(put, SubscriptionPut)
         if state.index is None:
             state.index = Index(self._timestamps, self._schema)
@@ -162,14 +161,3 @@ class History:
 
     def _path(self, number: int) -> Path:
         return self._directory / f"{number:020d}{_SUFFIX}"
-
-
-def _kind_and_bytes(reader: LogReader, offset: int) -> tuple[int, bytes]:
-    _, _, kind, payload, _ = reader.pick([offset])[0]
-    return kind, payload
-
-
-def rules_of(subscription: StoredSubscription) -> Rules:
-    """The rules that a subscription's filter contains."""
-    rules: Rules = msgspec.json.decode(subscription.rules)
-    return rules

@@ -68,27 +68,32 @@ class MessageReader:
         if behind + 1 < floor and self._has_lost(subscription, behind, floor):
             raise Truncated(behind, floor)
         try:
-            return self._read(subscription, after, behind, limit)
+            while True:
+                offsets, complete = self._history.find(subscription, behind, limit)
+                found = [(offset, -1) for offset in offsets.tolist()]
+                if complete and len(found) < limit:
+                    found += self._own(subscription, behind, limit - len(found))
+                rows = self._log.pick([offset for offset, _ in found], READ_BYTES)
+                messages = self._rendered(zip(rows, found, strict=False), subscription, after, limit)
+                if messages or not rows:
+                    return messages, complete
+                behind = rows[-1][0]  # these entries mean nothing behind the cursor
         except BelowFloor as error:  # truncated meanwhile
             raise Truncated(behind, error.floor) from None
 
-    def _read(
-        self, subscription: StoredSubscription, after: Cursor, behind: int, limit: int
-    ) -> tuple[list[StoredMessage], bool]:
-        offsets, complete = self._history.find(subscription, behind, limit)
-        found = [(offset, -1) for offset in offsets.tolist()]
-        if complete and len(found) < limit:
-            found += self._own(subscription, behind, limit - len(found))
+    def _rendered(
+        self, found: Iterable[tuple[Row, tuple[int, int]]], subscription: StoredSubscription, after: Cursor, limit: int
+    ) -> list[StoredMessage]:
+        """The messages of entries, each with its offset and the number that matched it: at most `limit`."""
         messages: list[StoredMessage] = []
         left = READ_BYTES
-        rows = self._log.pick([offset for offset, _ in found], READ_BYTES)
-        for row, (_, number) in zip(rows, found, strict=False):
+        for row, (_, number) in found:
             for message in self._messages(row, number, subscription, after):
                 messages.append(message)
                 left -= len(message.event)
                 if left <= 0 or len(messages) == limit:
-                    return messages, complete
-        return messages, complete
+                    return messages
+        return messages
 
     def _has_lost(self, subscription: StoredSubscription, after: int, floor: int) -> bool:
         """Whether messages behind `after` lay below the floor. Of versions that are forgotten it is assumed."""

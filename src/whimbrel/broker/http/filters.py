@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.delivery.history import rules_of, scan
+from whimbrel.broker.delivery.history import scan
 from whimbrel.broker.http.exchange import (
     ErrorAnswer,
     Problem,
@@ -173,7 +173,7 @@ async def explain_one(request: Request) -> Response:
     event = await _event_of(broker, read_body(await body_of(request), _events_named, "invalid-request"), principal)
 
     def explained() -> dict[str, object]:
-        return _explained(Filter.parse(held.text, held.dialect, broker.index.schema), event, rules_of(held))
+        return _explained(held.parse(broker.index.schema), event, held.decode_rules())
 
     return answer(await broker.runtime.in_background(explained))
 
@@ -204,7 +204,7 @@ def _nearest(broker: Broker, principal: Principal, event: Event, limit: int) -> 
         names = broker.store.ids_of([int(str(one["subscription"])) for one in durable])
         numbered = [(int(str(one["subscription"])), one) for one in durable]
         return [one | {"subscription": names[number]} for number, one in numbered if number in names]
-    held = broker.subscriptions.page(principal, "", LOOKED_AT)
+    held = [one for one in broker.subscriptions.page(principal, "", LOOKED_AT) if one.on == "events"]
     index = Index(broker.index.timestamps, broker.index.schema)
     index.add_many([(one.id, one.text) for one in held])
     return [one.to_dict() for one in index.near_misses(event.plain, limit)]
@@ -272,13 +272,15 @@ async def lint(request: Request) -> Response:
 def _linted(broker: Broker, principal: Principal) -> LintAnswer:
     held = broker.subscriptions.page(principal, "", LOOKED_AT + 1)
     complete, held = len(held) <= LOOKED_AT, held[:LOOKED_AT]
-    filters = [Filter.parse(one.text, one.dialect, broker.index.schema) for one in held]
     findings: list[LintFinding] = []
-    for one, filter in zip(held, filters, strict=True):
-        findings += [LintFinding(one.id, remark.rule, remark.message) for remark in lint_filter(filter)]
-    for place, remark in lint_together(filters):
-        other = "" if remark.other is None else f" {held[remark.other].id}"
-        findings.append(LintFinding(held[place].id, remark.rule, remark.message + other))
+    for on in ("events", "publications"):  # those on spaces have regions instead of filters
+        mine = [one for one in held if one.on == on]
+        filters = [one.parse(broker.index.schema) for one in mine]
+        for one, filter in zip(mine, filters, strict=True):
+            findings += [LintFinding(one.id, remark.rule, remark.message) for remark in lint_filter(filter)]
+        for place, remark in lint_together(filters):
+            other = "" if remark.other is None else f" {mine[remark.other].id}"
+            findings.append(LintFinding(mine[place].id, remark.rule, remark.message + other))
     return LintAnswer(len(held), complete, findings)
 
 

@@ -22,7 +22,14 @@ from whimbrel.broker.http.exchange import (
 from whimbrel.broker.http.matches import RANGE, export_versions
 from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGE, JsonSchema, Operation, json_body
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, Unprocessable
-from whimbrel.broker.requests.subscriptions import ID, PROTOCOLS, SubscriptionRequest, read_request, time_text
+from whimbrel.broker.requests.subscriptions import (
+    ID,
+    PROTOCOLS,
+    SubscriptionRequest,
+    read_request,
+    read_spec,
+    time_text,
+)
 from whimbrel.broker.requests.webhook_sinks import HTTP
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -202,13 +209,13 @@ async def export_lines(request: Request) -> Response:
 
 
 def _exported(held: StoredSubscription) -> bytes:
-    request = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+    request = read_spec(held.spec)
     return msgspec.json.encode(msgspec.structs.replace(request, id=held.id, start=None)) + b"\n"
 
 
 def shown(held: StoredSubscription) -> SubscriptionShown:
     """A subscription as the API shows it."""
-    asked = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+    asked = read_spec(held.spec)
     fields = msgspec.structs.asdict(asked)
     fields |= {"id": held.id, "version": str(held.number), "owner": held.owner, "created": time_text(held.created)}
     if held.expires is not None:

@@ -61,7 +61,8 @@ def restore(
     for peer, rules in links:
         restore_peer(router, store, peer, rules)
     for held in store.subscriptions("", 1 << 62):
-        router.put(held.id, held.number, held.text, held.dialect)
+        if held.on == "events":
+            router.put(held.id, held.number, held.text, held.dialect)
     for number, text in list(live.ephemeral.items()):
         router.put(f"stream{number}", 0, text, "sql")
     return router.optimize() if optimizes else []

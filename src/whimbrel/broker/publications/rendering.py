@@ -155,7 +155,7 @@ class PublicationMessages:
 
     def _seen(self, state: bytes, subscription: StoredSubscription) -> bytes | None:
         """The state, if the rules of the subscription's token allow it: one that left may be somebody else's now."""
-        rules = msgspec.json.decode(subscription.rules)
+        rules = subscription.decode_rules()
         if subscription.on.startswith("spaces/"):
             return state if allows_regions(rules, state) else None
         return state if allows_text(rules, state, self._timestamps) else None

@@ -29,7 +29,7 @@ from whimbrel.broker.requests.errors import (
     Unprocessable,
 )
 from whimbrel.broker.requests.settings import Settings
-from whimbrel.broker.requests.subscriptions import SubscriptionRequest
+from whimbrel.broker.requests.subscriptions import read_spec
 from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.log.match_list import encode
@@ -149,7 +149,7 @@ class SpaceTopic:
         self._told[number] = offsets[0], offsets[1], inside
 
     def _subscribe(self, space: _Space, number: int, first: int, put: SubscriptionPut) -> Notifications:
-        request = msgspec.json.decode(put.spec, type=SubscriptionRequest)
+        request = read_spec(put.spec)
         most = self._settings.regions_per_object
         if len(request.regions or ()) > most:
             raise TooLarge(f"Expected at most {most:,} regions, but got {len(request.regions or ()):,}")
@@ -362,8 +362,8 @@ class SpaceTopic:
 
     @staticmethod
     def _load_subscription(space: _Space, held: StoredSubscription, inside: dict[int | str, float | None]) -> None:
-        request = msgspec.json.decode(held.spec, type=SubscriptionRequest)
-        rules: Rules = msgspec.json.decode(held.rules)
+        request = read_spec(held.spec)
+        rules = held.decode_rules()
         regions = constrained(request.regions or [], rules)
         hysteresis = request.hysteresis or {}
         space.members.subscribe(

@@ -31,7 +31,7 @@ from whimbrel.broker.requests.errors import (
     Unprocessable,
 )
 from whimbrel.broker.requests.settings import Settings
-from whimbrel.broker.requests.subscriptions import SubscriptionRequest, outer_of
+from whimbrel.broker.requests.subscriptions import outer_of, read_spec
 from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.log.match_list import encode, encode_all
@@ -95,7 +95,9 @@ class PublicationTopic:
     def admit(self, number: int, first: int, put: SubscriptionPut, filter: Filter | None) -> None:
         """Add a version of a subscription, or raise. `complete` then evaluates it against all publications."""
         tenant = self._tenant(put.tenant)
-        new = state_filter(number, first, put, filter)
+        new = _state_filter(
+            number, first, put, put.rules, Filter.parse(put.text, put.dialect) if filter is None else filter
+        )
         if new.remembered and len(tenant) > REMEMBERED_PUBLICATIONS:
             limit = f"at most {REMEMBERED_PUBLICATIONS:,} publications for a subscription with outer or dwell"
             raise Unprocessable(f"Expected {limit}, but there are {len(tenant):,}", "limit-exceeded")
@@ -338,7 +340,8 @@ class PublicationTopic:
         filters: dict[str, list[StateFilter]] = defaultdict(list)
         homes: dict[int, str] = {}
         for held in store.subscriptions_on(ON):
-            filters[held.tenant].append(stored_filter(held))
+            version = _state_filter(held.number, held.first, held, held.decode_rules(), held.parse())
+            filters[held.tenant].append(version)
             homes[held.first] = held.tenant
         pairs: dict[str, list[tuple[int, str, float | None]]] = defaultdict(list)
         for first, key, due in store.pairs():
@@ -349,19 +352,12 @@ class PublicationTopic:
         self._note_due()
 
 
-def state_filter(number: int, first: int, put: SubscriptionPut, filter: Filter | None) -> StateFilter:
-    """A version of a subscription on publications; `filter` is that of the entry if it was parsed already."""
-    request = msgspec.json.decode(put.spec, type=SubscriptionRequest)
-    parsed = Filter.parse(put.text, put.dialect) if filter is None else filter
-    return StateFilter(number, first, parsed, put.rules, request.leave, outer_of(request, put.rules), request.dwell)
-
-
-def stored_filter(held: StoredSubscription) -> StateFilter:
-    """The `StateFilter` of a stored subscription."""
-    request = msgspec.json.decode(held.spec, type=SubscriptionRequest)
-    rules: Rules = msgspec.json.decode(held.rules)
-    parsed = Filter.parse(held.text, held.dialect)
-    return StateFilter(held.number, held.first, parsed, rules, request.leave, outer_of(request, rules), request.dwell)
+def _state_filter(
+    number: int, first: int, held: SubscriptionPut | StoredSubscription, rules: Rules, filter: Filter
+) -> StateFilter:
+    """A version of a subscription on publications."""
+    request = read_spec(held.spec)
+    return StateFilter(number, first, filter, rules, request.leave, outer_of(request, rules), request.dwell)
 
 
 def _without_refused(

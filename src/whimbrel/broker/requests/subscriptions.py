@@ -93,9 +93,9 @@ def read_request(body: bytes, on: str | None = None) -> SubscriptionRequest:
     return request
 
 
-def digest_asked(spec: bytes) -> DigestRequest | None:
-    """What a subscription says about digests; `spec` is its request as it came."""
-    return _decoder.decode(spec).digest
+def read_spec(spec: bytes) -> SubscriptionRequest:
+    """The request of a subscription, as it is kept; it was checked when it came."""
+    return _decoder.decode(spec)
 
 
 def _check_topic(request: SubscriptionRequest) -> None:

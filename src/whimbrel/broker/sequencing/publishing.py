@@ -1,4 +1,4 @@
-"""Publish a group of events: recognise repeats, match, apply_rules the rules of tokens, give offsets."""
+"""Publish a group of events: recognise repeats, match, apply the rules of tokens, give offsets."""
 
 from __future__ import annotations
 

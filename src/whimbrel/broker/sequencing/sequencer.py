@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, Protocol
 
@@ -20,7 +20,15 @@ from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.errors import NoSpace, Unavailable
 from whimbrel.broker.sequencing.publishing import Publishing
-from whimbrel.broker.sequencing.request_group import Answer, Batch, Decide, IgnoredResult, Publish, RequestGroup
+from whimbrel.broker.sequencing.request_group import (
+    Answer,
+    Batch,
+    Decide,
+    IgnoredResult,
+    Publish,
+    RequestGroup,
+    Result,
+)
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.log import LogWriter
 from whimbrel.model.errors import WhimbrelError
@@ -133,6 +141,7 @@ class Sequencer:
             self._slots.acquire()
 
     def _run(self) -> None:
+        taken: tuple[list[Decide], list[Publish | Batch]] | None = None
         try:
             while (taken := self._take()) is not None:
                 began = monotonic()
@@ -143,7 +152,7 @@ class Sequencer:
                 self.stages.observe("decide", group.appended - began)
                 self._append(group)
         except Exception as error:
-            self._fail(error)
+            self._fail(error, [request.result for requests in taken or () for request in requests])
 
     def _take(self) -> tuple[list[Decide], list[Publish | Batch]] | None:
         """Wait for a free slot and for requests; None when the sequencer stops and nothing waits.
@@ -248,8 +257,8 @@ class Sequencer:
                 self._settle(group.answers)
                 self._slots.release()
 
-    def _fail(self, error: Exception) -> None:
-        """Take nothing more, and refuse everything that was not acknowledged."""
+    def _fail(self, error: Exception, undecided: Sequence[Result] = ()) -> None:
+        """Take nothing more, and refuse everything that was not acknowledged, `undecided` too."""
         with self._wake:
             if self._failure is not None:
                 return
@@ -261,7 +270,8 @@ class Sequencer:
         waiting += [result for group in list(self._flight) for result, _ in group.answers]
         reason = Unavailable(f"Expected to store the request, but the broker has failed: {error}")
         self._on_failure(error)
-        self._settle([(result, reason) for result in waiting])
+        open_results = {id(result): result for result in (*waiting, *undecided)}  # some may be in a group already
+        self._settle([(result, reason) for result in open_results.values()])
         for _ in range(IN_FLIGHT):
             self._slots.release()
 

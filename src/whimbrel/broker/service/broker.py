@@ -35,7 +35,7 @@ from whimbrel.broker.requests.entries import (
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError
 from whimbrel.broker.requests.settings import Settings, is_loopback
-from whimbrel.broker.requests.subscriptions import digest_asked
+from whimbrel.broker.requests.subscriptions import read_spec
 from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
 from whimbrel.broker.sequencing.request_group import Answer, Publish, Published, RequestGroup, settle_now
 from whimbrel.broker.sequencing.sequencer import Sequencer
@@ -274,7 +274,7 @@ class Broker:
         """Push the messages of a group to open streams. Called in the event loop."""
         for number, change in group.changes:
             if isinstance(change, SubscriptionPut) and self.hub.is_open(change.id):
-                self.hub.renumber(change.id, number, digest_asked(change.spec))
+                self.hub.renumber(change.id, number, read_spec(change.spec).digest)
         self.hub.deliver(pairs)
         for _, change in group.changes:
             if isinstance(change, SubscriptionEnd):

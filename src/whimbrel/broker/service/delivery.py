@@ -12,7 +12,7 @@ from whimbrel.broker.delivery.outbox import Outbox, Policy
 from whimbrel.broker.delivery.streaming import Read
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Unavailable, Unprocessable
-from whimbrel.broker.requests.subscriptions import digest_asked
+from whimbrel.broker.requests.subscriptions import read_spec
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult
 from whimbrel.broker.service.principal import Principal
@@ -87,7 +87,7 @@ class Delivery:
         """
         self._tokens.check_current(principal)
         held = self._subscriptions.find(id, principal)
-        digest = digest_asked(held.spec)
+        digest = read_spec(held.spec).digest
         stream = Stream(Outbox("spill", framing), held.owner, held.id, caller=principal.name, digest=digest)
         self._hub.open(stream, [held.number])
         return held, stream

@@ -6,6 +6,7 @@ that reaches the limit, it is added up again, because subscriptions also end.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from whimbrel.broker.requests.errors import QUOTA_SECONDS, TooManyRequests, Unprocessable
@@ -27,6 +28,7 @@ class Quotas:
         self._store = store
         self._index = index
         self._costs: dict[str, float] = {}
+        self._taking = threading.Lock()  # of the costs: imports take them in other threads than single requests
 
     def is_judged(self, text: str) -> bool:
         """Whether the cost of a filter must be estimated: always if each has a limit, else if it may be expensive.
@@ -55,20 +57,21 @@ class Quotas:
         limit = self._settings.token_nanoseconds
         if limit <= 0:
             return
-        if owner not in self._costs or self._costs[owner] + nanoseconds > limit:
-            self._costs[owner] = self._cost_of(owner)
-        if self._costs[owner] + nanoseconds > limit:
-            raise TooManyRequests(
-                f"Expected filters of {owner!r} that cost at most {limit:,.0f} ns per event together", QUOTA_SECONDS
-            )
-        self._costs[owner] += nanoseconds
+        with self._taking:
+            if owner not in self._costs or self._costs[owner] + nanoseconds > limit:
+                self._costs[owner] = self._cost_of(owner)
+            if self._costs[owner] + nanoseconds > limit:
+                raise TooManyRequests(
+                    f"Expected filters of {owner!r} that cost at most {limit:,.0f} ns per event together", QUOTA_SECONDS
+                )
+            self._costs[owner] += nanoseconds
 
     def _cost_of(self, owner: str) -> float:
         """What the principal's filters cost together: by a sample of them."""
         held = self._store.subscriptions("", _SAMPLE, owner)
         if not held:
             return 0.0
-        filters = [Filter.parse(one.text, one.dialect, self._index.schema) for one in held]
+        filters = [one.parse(self._index.schema) for one in held]
         mean = sum(cost.nanoseconds for cost in self._index.costs(filters)) / len(held)
         return mean * self._store.count_subscriptions(owner)
 

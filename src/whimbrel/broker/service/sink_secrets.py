@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from whimbrel.broker.requests.entries import SigningSecret, SinkSecrets
 from whimbrel.broker.requests.errors import Unprocessable
-from whimbrel.broker.requests.subscriptions import SubscriptionRequest
+from whimbrel.broker.requests.subscriptions import SubscriptionRequest, read_spec
 from whimbrel.broker.requests.webhook_sinks import HTTP, new_signing_secret, read_sink, read_url, secret_bytes
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Store, StoredSubscription
@@ -60,7 +58,7 @@ def next_secrets(
     assert fresh is not None
     if secrets is None:
         return fresh
-    former = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+    former = read_spec(held.spec)
     is_same = former.sink is not None and read_url(former.sink).origin == read_url(request.sink or "").origin
     credential = request.sinkcredential or (secrets.credential if is_same else None)
     given = (request.protocolsettings or {}).get("secret")
@@ -96,7 +94,7 @@ def check_waiver(request: SubscriptionRequest, principal: Principal, held: Store
     if asked.settings.consent != "waived":
         return
     if held is not None and held.protocol == HTTP:
-        former = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+        former = read_spec(held.spec)
         if former.sink == request.sink and (former.protocolsettings or {}).get("consent") == "waived":
             return
     principal.require("admin")

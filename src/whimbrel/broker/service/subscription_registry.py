@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -10,12 +11,13 @@ from whimbrel.broker.delivery.history import History
 from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unprocessable
-from whimbrel.broker.requests.subscriptions import SubscriptionRequest, entry_of, filter_of
+from whimbrel.broker.requests.subscriptions import entry_of, filter_of, read_spec
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.disk_space import DiskSpace
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
+from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 
 
@@ -71,59 +73,72 @@ class Registry:
             self._live.add(number, entry.text if filter is None else filter, entry.dialect, entry.rules)
         else:
             self._topics.admit(number, first, entry, filter)
-        made = _stored(number, first, entry)
-        self._pending[entry.id] = number, made
-        return made
+        return self._entered(number, first, entry)
 
     def admit_many(
         self, offset: int, asked: list[SubscriptionPut | BrokerError], given: set[str]
     ) -> tuple[list[Change], list[StoredSubscription | BrokerError]]:
-        """Add many versions to the index; bad ones are answered with their error.
+        """Add many versions, each the first of its subscription; bad ones are answered with their error.
 
-        Ids that were `given` may be there already.
+        Those on publications and spaces come first in the log. Ids that were `given` may be there already.
         """
         self._space.check(sum(len(entry.spec) for entry in asked if isinstance(entry, SubscriptionPut)))
-        good: list[int] = []
+        changes: list[Change] = []
+        results: dict[int, StoredSubscription | BrokerError] = {}
+        on_events: dict[int, SubscriptionPut] = {}
         seen: set[str] = set()
         for place, entry in enumerate(asked):
-            if isinstance(entry, SubscriptionPut):
-                taken = entry.id in given and (
-                    entry.id in seen or entry.id in self._pending or self._store.subscription(entry.id) is not None
-                )
-                if taken:
-                    asked[place] = Conflict(f"Expected a new id, but there is a subscription {entry.id!r}")
-                else:
-                    good.append(place)
-                    seen.add(entry.id)
-        puts = {place: cast("SubscriptionPut", asked[place]) for place in good}
-        if puts:
-            numbered = [(offset + at, put.text) for at, put in enumerate(puts.values()) if put.on == "events"]
-            try:
-                self._live.index.add_many(numbered)
-            except BadSubscriptions as bad:
-                refused = {good[row]: Unprocessable(str(error), "invalid-filter") for row, error in bad.errors}
-                return self.admit_many(offset, [refused.get(at, entry) for at, entry in enumerate(asked)], given)
-        results: list[StoredSubscription | BrokerError] = []
-        changes: list[Change] = []
-        for place, entry in enumerate(asked):
-            put = puts.get(place)
-            if put is None:
-                results.append(cast("BrokerError", entry))
+            if isinstance(entry, BrokerError):
+                results[place] = entry
+            elif entry.id in given and (entry.id in seen or self.is_taken(entry.id)):
+                results[place] = Conflict(f"Expected a new id, but there is a subscription {entry.id!r}")
+            elif entry.on == "events":
+                on_events[place] = entry
+                seen.add(entry.id)
+            else:
+                number = offset + len(changes)
+                try:
+                    self._topics.admit(number, number, entry, None)
+                except WhimbrelError as error:
+                    results[place] = _refusal(error)
+                    continue
+                results[place] = self._entered(number, number, entry)
+                changes.append(entry)
+        refused = self._add_to_index(offset + len(changes), on_events)
+        for place, entry in on_events.items():
+            if place in refused:
+                results[place] = refused[place]
                 continue
             number = offset + len(changes)
-            if put.on == "events":
-                self._live.constrain(number, put.rules)
+            self._live.constrain(number, entry.rules)
+            results[place] = self._entered(number, number, entry)
+            changes.append(entry)
+        return changes, [results[place] for place in range(len(asked))]
+
+    def _add_to_index(self, first: int, puts: Mapping[int, SubscriptionPut]) -> dict[int, BrokerError]:
+        """Add filters to the index in one call, numbered from `first` on; return the errors of bad ones by place."""
+        refused: dict[int, BrokerError] = {}
+        while good := [place for place in puts if place not in refused]:
+            try:
+                self._live.index.add_many([(first + at, puts[place].text) for at, place in enumerate(good)])
+            except BadSubscriptions as bad:
+                refused |= {good[row]: _refusal(error) for row, error in bad.errors}
             else:
-                self._topics.admit(number, number, put, None)
-            made = _stored(number, number, put)
-            self._pending[put.id] = number, made
-            changes.append(put)
-            results.append(made)
-        return changes, results
+                break
+        return refused
+
+    def _entered(self, number: int, first: int, put: SubscriptionPut) -> StoredSubscription:
+        """Note a version that was admitted, until the store has it."""
+        made = StoredSubscription(
+            put.id, number, first, put.owner, put.text, put.dialect, bytes(put.spec), put.protocol, put.created,
+            put.start, put.expires, msgspec.json.encode(put.rules).decode(), put.on, put.tenant,
+        )  # fmt: skip
+        self._pending[put.id] = number, made
+        return made
 
     def rebuild(self, number: int, held: StoredSubscription, rules: dict[str, Any], tenant: str) -> SubscriptionPut:
         """A subscription's next version, under other rules of its token or in another tenant."""
-        request = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+        request = read_spec(held.spec)
         schema = self._live.index.schema if held.on == "events" else None
         put = entry_of(
             msgspec.structs.replace(request, expires=None),
@@ -155,8 +170,5 @@ class Registry:
             del self._pending[change.id]
 
 
-def _stored(number: int, first: int, put: SubscriptionPut) -> StoredSubscription:
-    return StoredSubscription(
-        put.id, number, first, put.owner, put.text, put.dialect, bytes(put.spec), put.protocol, put.created, put.start,
-        put.expires, msgspec.json.encode(put.rules).decode(), put.on, put.tenant,
-    )  # fmt: skip
+def _refusal(error: WhimbrelError) -> BrokerError:
+    return error if isinstance(error, BrokerError) else Unprocessable(str(error), "invalid-filter")

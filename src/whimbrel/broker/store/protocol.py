@@ -7,12 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from whimbrel.broker.requests.entries import Change, SchemaExtension
 from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.matching import MatchingTables
 from whimbrel.broker.store.peer_links import StoredLink
 from whimbrel.broker.store.schema import SchemaBase
 from whimbrel.broker.store.webhook_records import WebhookStore
+from whimbrel.model.event_schema import EventSchema
+from whimbrel.model.filter import Filter
+from whimbrel.model.token_rules import Rules
 
 
 class StoredSubscription(NamedTuple):
@@ -32,6 +37,15 @@ class StoredSubscription(NamedTuple):
     rules: str  # a JSON object
     on: str = "events"
     tenant: str = ""
+
+    def parse(self, schema: EventSchema | None = None) -> Filter:
+        """Parse its filter. `schema` is that of events: filters on publications are not read by it."""
+        return Filter.parse(self.text, self.dialect, schema if self.on == "events" else None)
+
+    def decode_rules(self) -> Rules:
+        """The rules of its owner's token."""
+        rules: Rules = msgspec.json.decode(self.rules)
+        return rules
 
 
 class StoredPublication(NamedTuple):
@@ -154,7 +168,7 @@ class Store(Protocol):
         """The acknowledged cursor of a subscription."""
 
     def acknowledge(self, id: str, cursor: Cursor) -> Cursor:
-        """Move the cursor forward, never back, and return where it is."""
+        """Move the cursor forward, never back, and return where it is. One that has ended gets none."""
 
     def tokens(self) -> list[Token]:
         """All tokens."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -32,7 +32,7 @@ from whimbrel.broker.store.peer_links import LINK_FIELDS, StoredLink, apply_link
 from whimbrel.broker.store.protocol import DeadLetter, StoredPublication, StoredSubscription, Token
 from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
 from whimbrel.broker.store.schema import SchemaBase, apply_extension, extension_of
-from whimbrel.broker.store.webhooks import SqliteWebhooks, end_webhook, move_cursor, put_secrets
+from whimbrel.broker.store.webhooks import SqliteWebhooks, end_webhook, is_live, move_cursor, put_secrets
 
 _CACHE_KIB = 32 << 10  # pages that the writing connection keeps: an import touches them all over the file
 _FIELDS = 'id, number, first, owner, text, dialect, spec, protocol, created, start, expires, rules, "on", tenant'
@@ -49,14 +49,16 @@ class SqliteStore:
 
     def __init__(self, path: Path, log_id: str) -> None:
         self._path = path
-        try:
-            self._writer = self._connect("rwc")
-            prepare(self._writer, path, log_id)
-            self._writer.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            self._reader = self._connect("ro")
-            self._stamp = int(self._writer.execute("SELECT stamp FROM fold").fetchone()[0])
-        except sqlite3.Error as error:
-            raise StoreError(path, f"Expected a store of the broker, but SQLite says: {error}") from error
+        with ExitStack() as on_error:
+            try:
+                self._writer = on_error.enter_context(closing(self._connect("rwc")))
+                prepare(self._writer, path, log_id)
+                self._writer.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+                self._reader = on_error.enter_context(closing(self._connect("ro")))
+                self._stamp = int(self._writer.execute("SELECT stamp FROM fold").fetchone()[0])
+            except sqlite3.Error as error:
+                raise StoreError(path, f"Expected a store of the broker, but SQLite says: {error}") from error
+            on_error.pop_all()
         self._synced = 0
         self._writing = threading.Lock()
         self._reading = threading.Lock()
@@ -205,7 +207,7 @@ class SqliteStore:
 
     def acknowledge(self, id: str, cursor: Cursor) -> Cursor:
         with self._transaction() as connection:
-            return move_cursor(connection, id, cursor)
+            return move_cursor(connection, id, cursor) if is_live(connection, id) else cursor
 
     def tokens(self) -> list[Token]:
         return [

@@ -67,7 +67,7 @@ class SqliteWebhooks:
         with self._transaction() as connection:
             named = {*changes.cursors, *changes.states, *(one.id for one in changes.attempts)}
             named |= {one.id for one in changes.undelivered}
-            live = {id for id in named if connection.execute(_LIVE, (id,)).fetchone() is not None}
+            live = {id for id in named if is_live(connection, id)}
             for id, cursor in changes.cursors.items():
                 if id in live:
                     move_cursor(connection, id, cursor)
@@ -100,9 +100,6 @@ class SqliteWebhooks:
             connection.execute("DELETE FROM undelivered WHERE number = ?", (number,))
 
 
-_LIVE = "SELECT 1 FROM subscription WHERE id = ?"
-
-
 def _append(
     connection: sqlite3.Connection, table: str, records: Sequence[Attempt | UndeliveredMessage], keep: int
 ) -> None:
@@ -117,6 +114,11 @@ def _append(
             f" (SELECT number FROM {table} WHERE id = ? ORDER BY number DESC LIMIT 1 OFFSET ?)",
             (id, id, keep),
         )
+
+
+def is_live(connection: sqlite3.Connection, id: str) -> bool:
+    """Whether there is a subscription of that id."""
+    return connection.execute("SELECT 1 FROM subscription WHERE id = ?", (id,)).fetchone() is not None
 
 
 def move_cursor(connection: sqlite3.Connection, id: str, cursor: Cursor) -> Cursor:
@@ -144,6 +146,6 @@ def put_secrets(connection: sqlite3.Connection, offset: int, change: SinkSecrets
 def end_webhook(connection: sqlite3.Connection, offset: int, id: str) -> None:
     """Forget the secrets and attempts of a subscription that ended at an offset, unless it was created again since."""
     deleted = connection.execute("DELETE FROM sink_secrets WHERE id = ? AND offset < ?", (id, offset)).rowcount
-    if deleted and connection.execute(_LIVE, (id,)).fetchone() is None:
+    if deleted and not is_live(connection, id):
         for table in ("webhook", "attempt", "undelivered"):
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (id,))

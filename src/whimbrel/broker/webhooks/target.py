@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from whimbrel.broker.requests.subscriptions import SubscriptionRequest
+from whimbrel.broker.requests.subscriptions import read_spec
 from whimbrel.broker.requests.webhook_sinks import (
     HTTP,
     DigestRequest,
@@ -17,8 +17,6 @@ from whimbrel.broker.requests.webhook_sinks import (
     secret_bytes,
 )
 from whimbrel.broker.store import Store, StoredSubscription
-
-_specs = msgspec.json.Decoder(SubscriptionRequest)
 
 
 class SigningKey(NamedTuple):
@@ -59,7 +57,7 @@ def load_target(store: Store, id: str) -> WebhookTarget | None:
     held = store.subscription(id)
     if held is None or held.protocol != HTTP:
         return None
-    asked = _specs.decode(held.spec)
+    asked = read_spec(held.spec)
     secrets = store.webhooks.secrets(id)
     assert asked.sink is not None
     credential = None if secrets is None or secrets.credential is None else read_credential(secrets.credential)
