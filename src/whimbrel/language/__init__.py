@@ -8,7 +8,6 @@ A dialect may do more: locate parts of a text (`model.dialects.Locating`), parse
 from __future__ import annotations
 
 from whimbrel.language.sql.dialect import SQL
-from whimbrel.language.sql.hints import suspicious_names
 from whimbrel.model import dialects
 from whimbrel.model.filter import Filter
 
@@ -22,6 +21,3 @@ def parse(source: object, dialect: str = "sql") -> Filter:
     "category = 'Toy' AND price < 5"
     """
     return Filter.parse(source, dialect)
-
-
-__all__ = ["parse", "suspicious_names"]

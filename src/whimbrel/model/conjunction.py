@@ -32,7 +32,7 @@ class Conjunction:
     def of(constraints: Mapping[str, Constraint], links: Iterable[CompareAttributes] = ()) -> Conjunction | None:
         """The canonical conjunction, or None if it is unsatisfiable."""
         kept = tuple(sorted({_oriented(link) for link in links}, key=_link_key))
-        linked = {name for link in kept for name in (link.left, link.right)}
+        linked = _linked(kept)
         out = []
         for name in sorted(constraints):
             constraint = constraints[name]
@@ -58,7 +58,7 @@ class Conjunction:
     @cached_property
     def attributes(self) -> frozenset[str]:
         """The attributes that it mentions."""
-        return frozenset(self.by_attribute) | {name for link in self.links for name in (link.left, link.right)}
+        return frozenset(self.by_attribute) | _linked(self.links)
 
     def is_true(self) -> bool:
         """Whether it holds on every event."""
@@ -94,7 +94,7 @@ class Conjunction:
         Backtracks, starting with the attribute that has the fewest candidates; bounded by `BINDING_STEPS`.
         """
         candidates: dict[str, list[Occurrence]] = {}
-        linked = {name for link in self.links for name in (link.left, link.right)}
+        linked = _linked(self.links)
         for name in self.attributes:
             constraint = self.by_attribute.get(name, _SOME_VALUE)
             if name not in linked and not (constraint.bound and event.has_value(name)):
@@ -129,6 +129,11 @@ def _intersection(constraints: list[Constraint]) -> Constraint:
         return constraints[0]
     middle = len(constraints) // 2
     return _intersection(constraints[:middle]).intersect(_intersection(constraints[middle:]))
+
+
+def _linked(links: Iterable[CompareAttributes]) -> set[str]:
+    """The attributes that are compared with one another."""
+    return {name for link in links for name in (link.left, link.right)}
 
 
 def _search(order: list[str], candidates: dict[str, list[Occurrence]], links: tuple[CompareAttributes, ...]) -> bool:

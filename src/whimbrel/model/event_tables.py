@@ -14,7 +14,7 @@ from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.model.errors import EventError, LimitExceeded
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.values import Timestamp
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ def read_events(events: object, attributes: Collection[str], timestamps: Collect
     if table is not None:
         yield from _table_events(table, attributes, timestamps)
         return
-    if isinstance(events, Mapping) or not isinstance(events, Iterable):
-        raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
-    for row, event in enumerate(events):
+    for row, event in enumerate(objects_of(events)):
         yield _placed(row, Event.of, event, timestamps)
 
 
@@ -57,9 +55,7 @@ def read_good_events(
     events = _texts_of(events)
     table = as_arrow(events)
     if table is None:
-        if isinstance(events, Mapping) or not isinstance(events, Iterable):
-            raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
-        for row, event in enumerate(events):
+        for row, event in enumerate(objects_of(events)):
             try:
                 yield row, Event.of(event, timestamps)
             except (EventError, LimitExceeded) as error:
@@ -67,7 +63,7 @@ def read_good_events(
         return
     wanted = _Wanted(attributes)
     for name, column in zip(table.column_names, table.slice(0, 0).columns, strict=True):
-        if name in wanted.names or name in wanted.above:
+        if wanted.needs(name):
             _cells(column.combine_chunks(), name, wanted)  # raises for a column that is wrong as a whole
     for first in range(0, table.num_rows, _ROWS):
         part = rows_of(table, first, first + _ROWS)
@@ -81,6 +77,13 @@ def read_good_events(
                     errors.append((first + row, error.at_row(first + row)))
         else:
             yield from enumerate(found, first)
+
+
+def objects_of(events: object) -> Iterable[AnyEvent]:
+    """The events, if they are a collection; EventError for anything else, a single object too."""
+    if isinstance(events, Mapping) or not isinstance(events, Iterable):
+        raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
+    return events
 
 
 def _texts_of(events: object) -> object:
@@ -143,7 +146,7 @@ def rows_of(table: pa.Table, first: int, end: int) -> pa.Table:
 def needed_columns(names: Iterable[str], attributes: Collection[str]) -> list[str]:
     """The columns that hold a mentioned attribute, or a part of one."""
     wanted = _Wanted(attributes)
-    return [name for name in names if name in wanted.names or name in wanted.above]
+    return list(filter(wanted.needs, names))
 
 
 class _Wanted:
@@ -152,6 +155,10 @@ class _Wanted:
     def __init__(self, attributes: Collection[str]) -> None:
         self.names = frozenset(attributes)
         self.above = {name[:dot] for name in self.names for dot in _dots(name)}
+
+    def needs(self, column: str) -> bool:
+        """Whether a column holds a mentioned attribute, or a part of one."""
+        return column in self.names or column in self.above
 
     def holds(self, name: str) -> bool:
         """Whether the attribute of that name, or one that it is a part of, is mentioned."""
@@ -164,7 +171,7 @@ def _dots(name: str) -> Iterator[int]:
 
 def _table_events(table: pa.Table, attributes: Collection[str], timestamps: Collection[str]) -> Iterator[Event]:
     wanted = _Wanted(attributes)
-    columns = [i for i, name in enumerate(table.column_names) if name in wanted.names or name in wanted.above]
+    columns = [i for i, name in enumerate(table.column_names) if wanted.needs(name)]
     names = [table.column_names[i] for i in columns]
     if not names:
         yield from (Event({}) for _ in range(table.num_rows))

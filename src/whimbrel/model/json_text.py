@@ -55,21 +55,6 @@ class JsonError(EventError):
             found += f" at line {place.line}, column {place.column} (byte {place.byte})"
         super().__init__(expected, found, path, row)
 
-    @property
-    def line(self) -> int | None:
-        """The line of the problem, from 1."""
-        return None if self.place is None else self.place.line
-
-    @property
-    def column(self) -> int | None:
-        """The column of the problem, from 1."""
-        return None if self.place is None else self.place.column
-
-    @property
-    def byte(self) -> int | None:
-        """The place of the problem in the bytes of the text, from 0."""
-        return None if self.place is None else self.place.byte
-
     def at_row(self, row: int | None) -> JsonError:
         return JsonError(self.problem, self.expected, self.message, self.path, row, self.place)
 
@@ -155,9 +140,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_co
 _PAIRS_DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
 
 
-def _find_duplicate(item: object, path: str = "$") -> tuple[str, str]:
+def _find_duplicate(whole: object) -> tuple[str, str]:
     """The path of the first object with a key twice, and that key."""
-    pending = [(item, path)]
+    pending = [(whole, "$")]
     while pending:
         item, path = pending.pop(0)
         if isinstance(item, _Pairs):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 
 from tests.language import texts as sql
-from whimbrel.language import parse, suspicious_names
-from whimbrel.language.sql.hints import advice, hints
+from whimbrel.language import parse
+from whimbrel.language.sql.hints import advice, hints, suspicious_names
 from whimbrel.language.sql.lexer import tokens
 from whimbrel.model.errors import FilterSyntaxError
 

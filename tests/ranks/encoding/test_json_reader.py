@@ -231,7 +231,7 @@ def test_an_error_has_its_row_line_column_and_byte(encoder: EventEncoder) -> Non
     with pytest.raises(JsonError) as caught:
         encoder.encode_json(json_texts([b"{}", b'{"\xc3\xa9":\n 1,\n ,}']))
     error = caught.value
-    assert (error.row, error.line, error.column, error.byte) == (1, 3, 2, 12)
+    assert (error.row, error.place) == (1, (3, 2, 12))
     assert "event 1" in str(error) and "line 3, column 2 (byte 12)" in str(error)
     with pytest.raises(JsonError, match=r"text in UTF-8, but got the byte 0xff at line 1, column 8 \(byte 7\)"):
         encoder.encode_json(json_texts([b'{"a": "\xff"}']))

@@ -22,7 +22,6 @@ from whimbrel.language.sql.template import (
     CompareSlot,
     CompareSlots,
     ContainsSlots,
-    FoldedSlot,
     InSlots,
     Negation,
     Ready,
@@ -131,7 +130,7 @@ class _Reader:
                 self.is_list = (quantifier, negated) in _MEMBERS
                 kind = _MEMBERS.get((quantifier, negated), "none" if len(slots) == 1 else None)
                 return None if kind is None or NULL in slots else Term(attribute, kind, self._operands(slots))
-            case TextSlot() | FoldedSlot():
+            case TextSlot():
                 return self._text(node, negated)
             case Ready(CompareAttributes(left, op, right)):
                 return self._link(left, NEGATED[op] if negated else op, right)
@@ -147,11 +146,10 @@ class _Reader:
                 return self._between(low, high, negated)
         return None
 
-    def _text(self, node: TextSlot | FoldedSlot, negated: bool) -> Term:
+    def _text(self, node: TextSlot, negated: bool) -> Term:
         if node.slot == NULL:
             return Term("", "never")
-        case = node.case if isinstance(node, FoldedSlot) else None
-        self.pattern, self.has_escape = PatternReader(node.operator, case), node.escape is not None
+        self.pattern, self.has_escape = PatternReader(node.operator, node.case), node.escape is not None
         self.is_list = node.operator == "EQUAL" and not negated
         return Term(node.attribute, "like", self._operands((node.slot,)), negated=negated)
 

@@ -26,7 +26,6 @@ from whimbrel.language.sql.template import (
     TRUE,
     Case,
     ContainsSlots,
-    FoldedSlot,
     Ready,
     StringType,
     TemplateNode,
@@ -84,8 +83,8 @@ class OperandReader:
         self.predicates = 0
 
     def operand(self, expected: str = OPERAND) -> OperandToken:
-        """The attribute or literal that starts here."""
-        return self.bare_operand(expected)
+        """The attribute or literal that starts here, which may stand in parentheses."""
+        raise NotImplementedError
 
     def bare_operand(self, expected: str) -> OperandToken:
         """The attribute or literal that starts here, without parentheses."""
@@ -257,5 +256,5 @@ class OperandReader:
             return Ready(Constant(None)) if slot == NULL else ContainsSlots(attribute, "ALL", (slot,))
         slot = self.text_literal(words)
         if left.name is not None and left.case is not None:
-            return FoldedSlot(_TESTS[word], left.name, slot, left.case)
+            return TextSlot(_TESTS[word], left.name, slot, left.case)
         return TextSlot(_TESTS[word], self.attribute(left, words), slot)

@@ -21,7 +21,6 @@ from whimbrel.language.sql.template import (
     CompareSlot,
     CompareSlots,
     ContainsSlots,
-    FoldedSlot,
     InSlots,
     Negation,
     Ready,
@@ -166,7 +165,7 @@ class SqlParser(OperandReader):
         if left.name is None or left.case is None or right.name is not None or op not in ("=", "!="):
             raise self.error("lower(a) or upper(a) with =, !=, IN, LIKE, STARTS WITH or ENDS WITH and text", left.token)
         self.check_text(right, f"text beside {left.case}(...)")
-        test = FoldedSlot("EQUAL", left.name, right.slot, left.case if right.case is None else "any")
+        test = TextSlot("EQUAL", left.name, right.slot, left.case if right.case is None else "any")
         return test if op == "=" else Negation(test)
 
     def _same(self, left: OperandToken, right: OperandToken) -> TemplateNode:
@@ -215,7 +214,7 @@ class SqlParser(OperandReader):
         for slot in slots:
             self.check_text(OperandToken(None, slot, at), f"texts in the list after {case}(...)")
         self.predicates += len(slots) - 1
-        tests = tuple([FoldedSlot("EQUAL", name, slot, case) for slot in slots])
+        tests = tuple([TextSlot("EQUAL", name, slot, case) for slot in slots])
         return tests[0] if len(tests) == 1 else AnyOf(tests)
 
     def _list(self, operator: str) -> tuple[int, ...]:
@@ -255,7 +254,7 @@ class SqlParser(OperandReader):
     def _like(self, left: OperandToken, words: str = "LIKE") -> TemplateNode:
         test = self._text(left, "LIKE", words)
         if words == "ILIKE":
-            test = FoldedSlot("LIKE", test.attribute, test.slot, "any")
+            test.case = "any"
         if self.words[self.at] != "ESCAPE":
             return test
         self.at += 1
@@ -271,10 +270,10 @@ class SqlParser(OperandReader):
         self.at += 1
         return self._text(left, operator, f"{operator} WITH")
 
-    def _text(self, left: OperandToken, operator: TextOperator, words: str) -> TextSlot | FoldedSlot:
+    def _text(self, left: OperandToken, operator: TextOperator, words: str) -> TextSlot:
         self.count()
         if left.name is not None and left.case is not None and operator not in ("RLIKE", "CIDR"):
-            return FoldedSlot(operator, left.name, self.text_literal(words), left.case)
+            return TextSlot(operator, left.name, self.text_literal(words), left.case)
         return TextSlot(operator, self.attribute(left, words), self.text_literal(words))
 
 

@@ -80,14 +80,14 @@ def conjunction_text(conjunction: Conjunction, schema: EventSchema | None = None
     `schema` gives the words that codes stand for.
     """
     parts = [
-        constraint_text(name_text(name), constraint, None if schema is None else schema.order_of(name))
+        _constraint_text(name_text(name), constraint, None if schema is None else schema.order_of(name))
         for name, constraint in conjunction.constraints
     ]
     parts += [SqlText(f"{name_text(link.left)} {link.op} {name_text(link.right)}") for link in conjunction.links]
     return all_of(parts) if parts else SqlText("TRUE")
 
 
-def constraint_text(name: str, constraint: Constraint, order: CodedDomain | None = None) -> SqlText:
+def _constraint_text(name: str, constraint: Constraint, order: CodedDomain | None = None) -> SqlText:
     """One attribute's constraint: its tests of values and members, OR the states (null, missing) that it admits."""
     null = constraint.null
     alternatives: list[SqlText] = []

@@ -126,11 +126,16 @@ class ContainsSlots:
 
 @dataclass(slots=True)
 class TextSlot:
-    """A test of a string against a text: LIKE, STARTS WITH, ENDS WITH, contains(), RLIKE or IN CIDR."""
+    """A test of a string against a text: LIKE, STARTS WITH, ENDS WITH, contains(), =, RLIKE or IN CIDR.
+
+    With a `case` it does not count: that of `lower(attribute)` or `upper(attribute)`, or any, for ILIKE. A text that is
+    not in the case of the function is never met.
+    """
 
     operator: TextOperator
     attribute: str
     slot: int
+    case: Case | None = None
     escape: int | None = None
 
     def bind(self, values: Values) -> Expression:
@@ -140,11 +145,11 @@ class TextSlot:
             return Constant(None)
         assert isinstance(text, str)
         try:
-            return self._predicate(text, values)
+            return self._exact(text, values) if self.case is None else self._folded(text, values)
         except (FilterError, LimitExceeded) as error:
             raise BadLiteral(self.slot, error) from None
 
-    def _predicate(self, text: str, values: Values) -> Expression:
+    def _exact(self, text: str, values: Values) -> Expression:
         if self.operator == "STARTS":
             return StartsWith(self.attribute, text)
         if self.operator == "ENDS":
@@ -155,43 +160,21 @@ class TextSlot:
             return InCidr(self.attribute, Cidr(text).network)
         if self.operator == "INSIDE":
             text = f"%{plain_like(text)}%"
-        escape = escape_of(self.escape, values)
+        escape = _escape_of(self.escape, values)
         parse_like(text, escape)
         return Like(self.attribute, text, escape)
 
-
-@dataclass(slots=True)
-class FoldedSlot:
-    """A test in which case does not count: of `lower(attribute)`, of `upper(attribute)`, or ILIKE, which has any case.
-
-    A text that is not in the case of the function is never met.
-    """
-
-    operator: TextOperator
-    attribute: str
-    slot: int
-    case: Case
-    escape: int | None = None
-
-    def bind(self, values: Values) -> Expression:
-        """The test with the text in place, or unknown for NULL; BadLiteral when the text is not such a pattern."""
-        text = values[self.slot]
-        if text is None:
-            return Constant(None)
-        assert isinstance(text, str)
+    def _folded(self, text: str, values: Values) -> Expression:
         if (self.case == "lower" and not is_lower_case(text)) or (self.case == "upper" and not is_upper_case(text)):
             return CompareAttributes(self.attribute, "!=", self.attribute)
-        escape = escape_of(self.escape, values)
+        escape = _escape_of(self.escape, values)
         plain = plain_like(text)
         patterns = {"LIKE": text, "STARTS": f"{plain}%", "ENDS": f"%{plain}", "INSIDE": f"%{plain}%", "EQUAL": plain}
-        try:
-            parse_ilike(patterns[self.operator], escape)
-        except (FilterError, LimitExceeded) as error:
-            raise BadLiteral(self.slot, error) from None
+        parse_ilike(patterns[self.operator], escape)
         return ILike(self.attribute, patterns[self.operator], escape)
 
 
-def escape_of(slot: int | None, values: Values) -> str:
+def _escape_of(slot: int | None, values: Values) -> str:
     """The escape character of LIKE; BadLiteral if the text is longer."""
     escape = "\\" if slot is None else values[slot]
     assert isinstance(escape, str)
@@ -231,7 +214,7 @@ class AnyOf:
 
 
 TemplateNode: TypeAlias = (
-    Ready | CompareSlot | CompareSlots | InSlots | ContainsSlots | TextSlot | FoldedSlot | Negation | AllOf | AnyOf
+    Ready | CompareSlot | CompareSlots | InSlots | ContainsSlots | TextSlot | Negation | AllOf | AnyOf
 )
 
 

@@ -194,7 +194,7 @@ class Enumeration(Domain):
     operators = EQUAL
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", check_values(self.values, "values"))
+        object.__setattr__(self, "values", check_values(self.values))
         object.__setattr__(self, "members", frozenset(self.values))
 
     @property
@@ -211,17 +211,17 @@ class Enumeration(Domain):
         return {"kind": self.kind, "values": list(self.values)}
 
 
-def check_values(values: object, path: str) -> tuple[str, ...]:
+def check_values(values: object) -> tuple[str, ...]:
     """The texts of a list, each once and at least one, or SchemaError."""
     if not isinstance(values, list | tuple) or not values:
-        raise SchemaError(f"Expected a list of texts, but got {values!r}", path)
-    DOMAIN_VALUES.check(len(values), path)
+        raise SchemaError(f"Expected a list of texts, but got {values!r}", "values")
+    DOMAIN_VALUES.check(len(values), "values")
     seen: set[str] = set()
     for value in values:
         if not is_text(value):
-            raise SchemaError(f"Expected text, but got {value!r}", path)
+            raise SchemaError(f"Expected text, but got {value!r}", "values")
         if value in seen:
-            raise SchemaError(f"Expected every value once, but {value!r} comes twice", path)
+            raise SchemaError(f"Expected every value once, but {value!r} comes twice", "values")
         seen.add(value)
     return tuple(values)
 

@@ -97,7 +97,7 @@ class OrderedEnumeration(Ordered):
     kind = "enumerated"
 
     def __post_init__(self) -> None:
-        values = check_values(self.values, "values")
+        values = check_values(self.values)
         ORDERED_VALUES.check(len(values), "values")
         object.__setattr__(self, "values", values)
         chains = _check_chains(self.order, frozenset(values))
