@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from whimbrel.overlay.tree.prefix import MalformedPrefix, Prefix
 from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
 from whimbrel.overlay.tree.tree_bytes import MalformedTree, decode_tree, encode_tree
 from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
+from whimbrel.overlay.tree.tree_store import TreeStore
 
 SIENA = st.lists(
     st.tuples(st.sampled_from("xy"), st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), st.integers(0, 9)),
@@ -160,3 +162,19 @@ def test_trees_come_back_from_bytes_and_other_bytes_are_refused(wanted: list[Fil
     assert [copy.ends(node) for node in range(len(copy))] == [snapshot.ends(node) for node in range(len(copy))]
     with pytest.raises(MalformedTree):
         decode_tree(noise, 0.5)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [b"", [1 << 40], ["x"], []],
+        [b"", [b"k"], ["x"], [[0, 0, [], [], [-1]]]],
+        [b"", [], ["", "x"], [[0, 0, [], [], []], [1, 1, [2, 0, 1, 0, 2, 0, "a", 0], [], []]]],
+    ],
+    ids=["keys that are numbers", "a place below zero", "values that cannot be compared"],
+)
+def test_trees_of_odd_parts_are_refused(tree: list[object]) -> None:
+    store = TreeStore()
+    with pytest.raises(MalformedTree):
+        store.load((1, 1), msgspec.msgpack.encode(tree))
+    assert store.latest.version == (0, 0)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from time import time_ns
+from time import monotonic, time_ns
 
 from whimbrel.broker.peering import overlay_regions, wire
 from whimbrel.broker.peering.dialer import Dialer
@@ -18,6 +18,7 @@ from whimbrel.broker.peering.wire import BadLink
 from whimbrel.broker.requests.entries import Change, LinkEnd, LinkPut
 from whimbrel.broker.requests.settings import BadSettings
 from whimbrel.broker.service.principal import Principal
+from whimbrel.model.errors import WhimbrelError
 
 logger = logging.getLogger("whimbrel.overlay")
 
@@ -53,6 +54,8 @@ class Connector:
             (link for link in self._peering.links.values() if dialed and link.dialed and link.name == name), None
         )
         try:
+            if monotonic() < self._peering.rests_until:
+                raise BadLink("busy", "Expected a router that works, but it failed a moment ago: try again")
             async with asyncio.timeout(HELLO_SECONDS):
                 if dialed:
                     since = time_ns() // 1000 if held is None else held.since
@@ -63,18 +66,19 @@ class Connector:
                     theirs = await _first_message(connection)
                     link = await self._admit(theirs, name, None, principal)
                     await _say(connection, self._hello(0, theirs.id))  # now it may know who we are
-        except BadLink as error:
+        except WhimbrelError as error:
+            refused = error if isinstance(error, BadLink) else BadLink("refused", str(error))
             self._peering.refused_peers += 1
-            self._peering.note_trouble(name, error.message)
-            if held is not None and error.code in ("cycle", "ended"):
-                await self._peering.end_link(held.peer, error.code)
-            await _refuse(connection, error)
+            self._peering.note_trouble(name, refused.message)
+            if held is not None and refused.code in ("cycle", "ended"):
+                await self._peering.end_link(held.peer, refused.code)
+            await _refuse(connection, refused)
             return False
         except (ConnectionError, TimeoutError) as error:
             self._peering.note_trouble(name, f"no hello: {error}")
             await connection.close("no hello")
             return False
-        session = LinkSession(self._peering, link, connection, principal.rules)
+        session = LinkSession(self._peering, link, connection)
         self._peering.sessions[link.peer] = session
         link.connects += 1
         link.reason = ""
@@ -112,7 +116,7 @@ class Connector:
         peer, dialed = hello.id, since is not None
         if sorted(hello.timestamps) != sorted(self._peering.live.index.timestamps):
             raise BadLink("other-timestamps", "Expected a peer with the same setting `timestamps`")
-        names = {**self._peering.region_without(None).names, **hello.region.names, peer: hello.name}
+        names = {**self._peering.region().names, **hello.region.names, peer: hello.name}
         path = overlay_regions.closed_path(self._peering.id, peer, self._peering.region_without(peer), hello.region)
         if path is not None:
             told = overlay_regions.in_names(path, names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import ssl
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,8 @@ from websockets.typing import Subprotocol
 from whimbrel.broker.peering import wire
 from whimbrel.broker.peering.link_session import LinkConnection
 from whimbrel.broker.peering.wire import BadLink
+
+logger = logging.getLogger("whimbrel.overlay")
 
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 15.0
@@ -101,4 +104,7 @@ class Dialer:
             self._trouble(self.url, f"the peer answers {error.response.status_code}: {said}")
         except (OSError, TimeoutError, WebSocketException) as error:
             self._trouble(self.url, f"no connection: {error}")
+        except Exception as error:  # whatever it is, the link is dialed again
+            logger.exception("the link with %s failed", self.url)
+            self._trouble(self.url, f"the link failed: {error}")
         return False

@@ -22,7 +22,6 @@ from whimbrel.broker.sequencing.request_group import Forwarding, Published
 from whimbrel.log import BelowFloor, LogReader
 from whimbrel.log.reader import Row
 from whimbrel.model.errors import WhimbrelError
-from whimbrel.model.token_rules import Rules
 from whimbrel.overlay.tree.prefix import PREFIX_BYTES
 
 logger = logging.getLogger("whimbrel.overlay")
@@ -79,12 +78,12 @@ class SessionOwner(Protocol):
 class LinkSession:
     """A connection to the peer of a link. `run` returns when it ends; `reason` says why."""
 
-    def __init__(self, owner: SessionOwner, link: Link, connection: LinkConnection, rules: Rules) -> None:
+    def __init__(self, owner: SessionOwner, link: Link, connection: LinkConnection) -> None:
         self.owner = owner
         self.link = link
-        self.rules = rules
         self.reason = ""
         self._connection = connection
+        self._is_cut = False
         self._out: deque[wire.LinkMessage] = deque()
         self._out_bytes = 0
         self._written = asyncio.Event()
@@ -101,6 +100,8 @@ class LinkSession:
         """Exchange messages until the connection ends."""
         work = (self._read(), self._write(), self._feed(), self._acknowledge())
         self._tasks = [asyncio.create_task(one) for one in work]
+        if self._is_cut:  # before it began
+            self.cut(self.reason)
         try:
             done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -111,7 +112,8 @@ class LinkSession:
                 elif isinstance(error, ConnectionError):
                     self.reason = self.reason or f"the connection broke: {error}"
                 elif error is not None:
-                    raise error
+                    self.reason = f"the link failed: {error}"
+                    logger.error("the link with %s failed", self.link.label or self.link.peer, exc_info=error)
         finally:
             for task in self._tasks:
                 task.cancel()
@@ -121,6 +123,11 @@ class LinkSession:
     async def end(self, code: str, reason: str) -> None:
         """Tell the peer why the connection ends, and close it."""
         await self._say_bye(code, reason)
+        self.cut(reason)
+
+    def cut(self, reason: str) -> None:
+        """Close the connection without a word; it is made again."""
+        self.reason, self._is_cut = reason, True
         for task in self._tasks:
             task.cancel()
 
@@ -140,9 +147,7 @@ class LinkSession:
         self._out_bytes += _size(message)
         self._written.set()
         if self._out_bytes > OUT_BYTES:
-            self.reason = "the peer reads too slowly"
-            for task in self._tasks:
-                task.cancel()
+            self.cut("the peer reads too slowly")
 
     def wake(self) -> None:
         """Wake the task that reads the log, which has new entries."""
@@ -322,6 +327,15 @@ class _Sent(NamedTuple):
 
 def _size(message: wire.LinkMessage) -> int:
     """The approximate bytes of a message."""
-    if isinstance(message, wire.Filters):
-        return 64 + sum(len(text) + 32 for _, text in message.added) + 24 * len(message.removed)
-    return 256 + (len(message.data) if isinstance(message, wire.WholeTreeMessage) else 0)
+    match message:
+        case wire.Filters(added, removed):
+            return 64 + sum(len(text) + 32 for _, text in added) + 24 * len(removed)
+        case wire.TreeUpdateMessage(_, _, changes):
+            return 64 + sum(len(text) + 48 for _, text, _ in changes)
+        case wire.WholeTreeMessage(_, data) | wire.TraceAnswer(_, data):
+            return 64 + len(data)
+        case wire.Trace(_, prefix, raw):
+            return 64 + len(prefix) + len(raw)
+        case wire.HeldFilters(keys):
+            return 64 + 24 * len(keys)
+    return 256

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
+from time import monotonic
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,7 +23,7 @@ from whimbrel.broker.peering.link_session import LinkSession
 from whimbrel.broker.peering.log_feed import LogFeed
 from whimbrel.broker.peering.router_thread import RouterThread, restore
 from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings, Sent, unwired
-from whimbrel.broker.peering.wire import Region
+from whimbrel.broker.peering.wire import BadLink, Region
 from whimbrel.broker.requests.entries import (
     FORWARDED_EVENTS,
     LinkEnd,
@@ -45,6 +47,12 @@ SAVE_SECONDS = 1.0
 """How often cursors are written; after a crash a peer gets again what came since."""
 TAIL_GROUPS = 16
 """Groups of events that may wait for the router to be counted; others are not."""
+HELD_FILTERS = 4_000_000
+"""Filters of ours that a peer may say it has; one that tells more is cut off."""
+STEADY_SECONDS = 60.0
+LONGEST_REST = 30.0
+"""After a failure of the router links are taken again at once; when it fails again within a minute, only after a rest,
+in seconds, which doubles up to this."""
 _region = msgspec.msgpack.Decoder(Region)
 
 
@@ -61,13 +69,17 @@ class Peering:
         """Why a URL of the settings has no link."""
         self.on_trace: Callable[[Link, wire.Trace | wire.TraceAnswer], None] = lambda _link, _message: None
         """Takes what peers say of traces; set by the tracer."""
+        self.rests_until = 0.0
+        """No link is taken before this time: the router fails again and again."""
         self.runtime = broker.runtime
         self.store = broker.store
         self.live = broker.live
         self._tokens = broker.tokens
         self.settings = broker.settings
         self._thread: RouterThread | None = None
-        self._tail = 0
+        self._tail = threading.Semaphore(TAIL_GROUPS)  # taken by the writer of the log, given back by the router
+        self._failed = float("-inf")  # when the router failed last
+        self._rest = 0.0
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         broker.on_disk.append(self._folded)
@@ -101,7 +113,12 @@ class Peering:
         """Start a task in the event loop; it is cancelled when the broker stops."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("what links need failed: %s", error, exc_info=error)
 
     def start(self) -> None:
         """Take up the links of the store, and end those that neither the settings nor a token name any more."""
@@ -120,8 +137,13 @@ class Peering:
 
     def activate(self) -> None:
         """Start the router and fill it from the store; do nothing if it runs."""
-        if self._thread is not None:
-            return
+        if self._thread is None:
+            self._thread = RouterThread(self._new_router(), self.runtime, self._deliver, self._router_failed)
+            self.live.on_ephemeral = self._ephemeral_changed
+            self.submit(self._fill())
+            self.later(self._tend())
+
+    def _new_router(self) -> LinkRouter:
         settings = RoutingSettings(
             tuple(self.live.index.timestamps),
             self.live.index.schema is not None,
@@ -129,12 +151,24 @@ class Peering:
             self.settings.peer_filters,
             self.settings.match_every_hop,
         )
-        self._thread = RouterThread(LinkRouter(self.id, settings), self.runtime, self._deliver)
-        self.live.on_ephemeral = self._ephemeral_changed
+        return LinkRouter(self.id, settings)
+
+    def _fill(self) -> Callable[[LinkRouter], list[Sent]]:
+        """The work that fills a new router from the store."""
         links = [(link.peer, link.rules) for link in self.links.values()]
-        optimizes = self.settings.optimizer
-        self.submit(lambda router: restore(router, self.store, self.live, links, optimizes))
-        self.later(self._tend())
+        return lambda router: restore(router, self.store, self.live, links, self.settings.optimizer)
+
+    def _router_failed(self) -> None:
+        """Make the router anew, and cut all connections: when they are made again, both sides tell all they want."""
+        if self._closing or self._thread is None:
+            return
+        now = monotonic()
+        self._rest = min(LONGEST_REST, max(1.0, 2 * self._rest)) if now < self._failed + STEADY_SECONDS else 0.0
+        self._failed, self.rests_until = now, now + self._rest
+        self._tail = threading.Semaphore(TAIL_GROUPS)  # what waits is not counted any more
+        for session in list(self.sessions.values()):
+            session.cut("the router of the broker failed, and is made anew")
+        self._thread.replace(self._new_router(), self._fill())
 
     async def stop(self) -> None:
         """End all connections, and the router. A second call does nothing."""
@@ -169,14 +203,13 @@ class Peering:
             self.runtime.call(self._wake)
 
     def _count_false_positives(self, group: RequestGroup) -> None:
-        if self._tail < TAIL_GROUPS and any(kind == FORWARDED_EVENTS for kind, _, _ in group.rows):
+        if any(kind == FORWARDED_EVENTS for kind, _, _ in group.rows) and self._tail.acquire(blocking=False):
             matched = set(group.pairs().offsets.tolist())
             rows = [(group.first + at, 0, kind, payload, None) for at, (kind, payload, _) in enumerate(group.rows)]
             events = [event for event in LogFeed(self.log, group.first).events(rows) if event.peer]
-            self._tail += 1
 
             def count(router: LinkRouter) -> list[Sent]:
-                self._tail -= 1
+                self._tail.release()
                 router.count_false_positives(event for event in events if event.offset not in matched)
                 return []
 
@@ -253,6 +286,8 @@ class Peering:
             await self._take_filters(link, message)
         elif isinstance(message, wire.HeldFilters):
             link.held_keys.update(message.keys)
+            if len(link.held_keys) > HELD_FILTERS:
+                raise BadLink("too-large", f"Expected at most {HELD_FILTERS:,} filters that a peer has from here")
             if not message.more:
                 held, link.held_keys = link.held_keys, set()
                 self.submit(lambda router: router.resume(link.peer, held))

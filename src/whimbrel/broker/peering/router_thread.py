@@ -20,55 +20,105 @@ T = TypeVar("T")
 
 
 class RouterThread:
-    """Runs work on a router. `deliver` gets the messages to peers, in the event loop and in their order."""
+    """Runs work on a router. `deliver` gets the messages to peers, in the event loop and in their order.
 
-    def __init__(self, router: LinkRouter, runtime: Runtime, deliver: Callable[[list[Sent]], None]) -> None:
+    Work that raises may leave the router with a hole: filters that nobody is told of. Then `on_failure` is called in
+    the event loop, and nothing more is done on that router until `replace` gives another.
+    """
+
+    def __init__(
+        self,
+        router: LinkRouter,
+        runtime: Runtime,
+        deliver: Callable[[list[Sent]], None],
+        on_failure: Callable[[], None],
+    ) -> None:
         self.router = router
         self._runtime = runtime
         self._deliver = deliver
+        self._on_failure = on_failure
         self._pool = ThreadPoolExecutor(1, "whimbrel-router")
+        self._has_failed = False
         self._stopping = False
 
     async def run(self, work: Callable[[LinkRouter], T]) -> T:
         """Call `work` in the thread, and return its result."""
-        return await self._runtime.loop.run_in_executor(self._pool, work, self.router)
+        return await self._runtime.loop.run_in_executor(self._pool, lambda: work(self.router))
 
     def submit(self, work: Callable[[LinkRouter], list[Sent]]) -> None:
         """Queue `work`; the messages that it returns are delivered. From any thread."""
 
         def task() -> None:
+            if self._has_failed:
+                return
             try:
                 sent = work(self.router)
             except Exception:
                 logger.exception("the router failed")
-                return
-            if sent and not self._stopping:
-                self._runtime.call(self._deliver, sent)
+                self._has_failed = True
+                self._call(self._on_failure)
+            else:
+                if sent:
+                    self._call(self._deliver, sent)
 
-        with contextlib.suppress(RuntimeError):  # it is shut down
-            self._pool.submit(task)
+        self._queue(task)
+
+    def replace(self, router: LinkRouter, fill: Callable[[LinkRouter], list[Sent]]) -> None:
+        """Go on with another router, which `fill` fills. Work that was submitted before is done on the former one."""
+
+        def task() -> None:
+            self.router, self._has_failed = router, False
+
+        self._queue(task)
+        self.submit(fill)
 
     def stop(self) -> None:
         """Finish the work that waits; its messages are not sent."""
         self._stopping = True
         self._pool.shutdown()
 
+    def _queue(self, task: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # it is shut down
+            self._pool.submit(task)
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        if not self._stopping:
+            self._runtime.call(function, *arguments)
+
 
 def restore(
     router: LinkRouter, store: Store, live: LiveIndex, links: Iterable[tuple[str, Rules]], optimizes: bool
 ) -> list[Sent]:
-    """Fill a new router with the peers, their filters and the local subscriptions of the store; return the messages."""
+    """Fill a new router with the peers, their filters and the local subscriptions of the store; return the messages.
+
+    A filter with which the router fails is left out, and logged.
+    """
     for peer, rules in links:
         restore_peer(router, store, peer, rules)
-    for held in store.subscriptions("", 1 << 62):
-        if held.on == "events":
-            router.put(held.id, held.number, held.text, held.dialect)
-    for number, text in list(live.ephemeral.items()):
-        router.put(f"stream{number}", 0, text, "sql")
+    held = [one for one in store.subscriptions("", 1 << 62) if one.on == "events"]
+    local = [(one.id, one.number, one.text, one.dialect) for one in held]
+    local += [(f"stream{number}", 0, text, "sql") for number, text in list(live.ephemeral.items())]
+    for id, number, text, dialect in local:
+        try:
+            router.put(id, number, text, dialect)
+        except Exception:
+            _leave_out(router, f"subscription {id}")
     return router.optimize() if optimizes else []
 
 
 def restore_peer(router: LinkRouter, store: Store, peer: str, rules: Rules) -> list[Sent]:
     """Add the stored filters of a peer, under the rules that hold now; return the messages."""
     router.join(peer, rules)
-    return router.change_filters(peer, store.peer_filters(peer))
+    sent: list[Sent] = []
+    for tenant, text in store.peer_filters(peer):
+        try:
+            sent += router.change_filters(peer, [(tenant, text)])
+        except Exception:
+            _leave_out(router, f"a filter of {peer}")
+    return sent
+
+
+def _leave_out(router: LinkRouter, what: str) -> None:
+    """Note a filter that cannot be routed. Call it where the exception is handled."""
+    router.refused_filters += 1
+    logger.exception("%s cannot be routed: its events come from nowhere else", what)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,11 @@ from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 TREE_BYTES = Limit("tree bytes", 1 << 30, "bytes", "a tree is decoded whole, in memory")
 
 _LARGE = 1 << 63
+_Place: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_tree = msgspec.msgpack.Decoder(
+    tuple[bytes, list[bytes], list[str], list[tuple[_Place, _Place, list[Any], list[tuple[str, str]], list[_Place]]]]
+)
+"""Digest, keys, names, and nodes: depth, name, cuts, patterns, and which of the keys end there."""
 
 
 class MalformedTree(WhimbrelError):
@@ -66,14 +71,14 @@ def decode_tree(data: bytes, decay: float) -> tuple[RoutingTree, bytes]:
     """The tree that these bytes are, and its digest; MalformedTree if they are none."""
     TREE_BYTES.check(len(data))
     try:
-        digest, keys, names, rows = msgspec.msgpack.decode(data)
-        nodes = [(depth, *_node(names[name], *rest), ends) for depth, name, *rest, ends in rows]
-        return RoutingTree.rebuilt(decay, list(map(bytes, keys)), nodes), bytes(digest)
-    except (msgspec.DecodeError, ValueError, TypeError, IndexError, KeyError) as error:
+        digest, keys, names, rows = _tree.decode(data)
+        nodes = [(depth, *_node(names[name], cuts, patterns), ends) for depth, name, cuts, patterns, ends in rows]
+        return RoutingTree.rebuilt(decay, keys, nodes), digest
+    except (msgspec.DecodeError, ValueError, TypeError, IndexError, RecursionError) as error:
         raise MalformedTree(str(error)) from None
 
 
-def _node(name: str, cuts: list[Any], patterns: list[list[str]]) -> tuple[str, IntervalSet, Constraint | None]:
+def _node(name: str, cuts: list[Any], patterns: list[tuple[str, str]]) -> tuple[str, IntervalSet, Constraint | None]:
     parts = list(map(_value, cuts))
     read: list[Cut] = [(parts[at], parts[at + 1], parts[at + 2], parts[at + 3]) for at in range(0, len(parts), 4)]
     values = IntervalSet(tuple(read))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.prefix import EMPTY_VERSION, Version
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.tree_bytes import chained, decode_tree, encode_changes
+from whimbrel.overlay.tree.tree_bytes import MalformedTree, chained, decode_tree, encode_changes
 from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot, empty_snapshot
 
 LIVE_VERSIONS = 4
@@ -72,11 +72,14 @@ class TreeStore:
         return self.commit(version, changes)
 
     def load(self, version: Version, data: bytes) -> TreeSnapshot:
-        """Add a version that was received as a whole."""
+        """Add a version that was received as a whole; MalformedTree if the bytes are none."""
         if version in self._snapshots:
             return self._snapshots[version]
         tree, digest = decode_tree(data, self.decay)
-        snapshot = TreeSnapshot(tree, version, digest)
+        try:
+            snapshot = TreeSnapshot(tree, version, digest)
+        except TypeError as error:  # values that cannot be compared
+            raise MalformedTree(str(error)) from None
         if self._is_led:
             return snapshot
         self._tree = tree

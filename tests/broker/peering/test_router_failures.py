@@ -1,0 +1,145 @@
+"""What becomes of links when the router fails, or what a session needs: they are made again, and nothing is missing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import cast
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.typing import Subprotocol
+
+from tests.broker.inside import opened, run, subscribe
+from whimbrel.broker.peering import peering as peering_module
+from whimbrel.broker.peering import wire
+from whimbrel.broker.peering.dialer import Dialer
+from whimbrel.broker.peering.link import Link
+from whimbrel.broker.peering.link_session import LinkConnection, LinkSession
+from whimbrel.broker.peering.peering import Peering
+from whimbrel.broker.peering.routing import LinkRouter, Sent
+from whimbrel.broker.peering.wire import BadLink
+from whimbrel.broker.requests.errors import Unavailable
+from whimbrel.broker.service.principal import ANYBODY
+
+PEER = "f" * 32
+
+
+class CutSession:
+    """Notes that its connection was cut."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def cut(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+    def wake(self) -> None:
+        """Nothing is sent."""
+
+
+def fail(_: LinkRouter) -> list[Sent]:
+    raise RuntimeError("a mistake")
+
+
+async def texts(peering: Peering) -> list[str]:
+    """The filters that the router has."""
+    return await peering.run(lambda one: sorted(one.router.table[key].text for key in one.router.interests))
+
+
+def test_a_router_that_fails_is_made_anew_and_its_links_are_cut(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path, optimizer=True) as broker:
+            peering = Peering(broker)
+            peering.start()
+            try:
+                former, session = peering.router, CutSession()
+                peering.sessions[PEER] = cast("LinkSession", session)
+                held = await subscribe(broker, "data.n = 1")
+                peering.submit(fail)
+                peering.submit(fail)  # on the same router: it is not done
+                await subscribe(broker, "data.n = 2")
+                async with asyncio.timeout(10):
+                    while peering.router is former:
+                        await asyncio.sleep(0.01)
+                assert await texts(peering) == ["data.n = 1", "data.n = 2"]
+                assert session.reasons == ["the router of the broker failed, and is made anew"]
+                await broker.subscriptions.delete(held.id, ANYBODY)
+                assert await texts(peering) == ["data.n = 2"]
+                assert peering.rests_until <= asyncio.get_running_loop().time()
+                peering.submit(fail)  # soon after the first time: links wait a little
+                async with asyncio.timeout(10):
+                    while peering.rests_until <= asyncio.get_running_loop().time():
+                        await asyncio.sleep(0.01)
+            finally:
+                peering.sessions.clear()
+                await peering.stop()
+
+    run(work)
+
+
+def test_only_filters_on_events_are_told_to_peers_and_those_that_fail_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = LinkRouter.put
+
+    def put_or_fail(router: LinkRouter, id: str, number: int, text: str, dialect: str) -> list[Sent]:
+        return fail(router) if text == "data.n = 1" else put(router, id, number, text, dialect)
+
+    async def work() -> None:
+        async with opened(tmp_path, optimizer=True) as broker:
+            await subscribe(broker, "x = 1", on="publications")
+            await subscribe(broker, "data.n = 1")
+            await subscribe(broker, "data.n = 2")
+            monkeypatch.setattr(LinkRouter, "put", put_or_fail)
+            peering = Peering(broker)
+            peering.start()
+            try:
+                assert await texts(peering) == ["data.n = 2"]
+                assert peering.router is not None and peering.router.refused_filters == 1
+            finally:
+                await peering.stop()
+
+    run(work)
+
+
+def test_a_peer_cannot_say_for_ever_which_filters_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peering_module, "HELD_FILTERS", 10)
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            peering, link = Peering(broker), Link(PEER, "peer", False, 0)
+            for number in range(2):
+                keys = [bytes([number, place]) * 8 for place in range(5)]
+                await peering.take_message(link, wire.HeldFilters(keys, more=True))
+            with pytest.raises(BadLink, match="at most 10 filters"):
+                await peering.take_message(link, wire.HeldFilters([b"0" * 16], more=True))
+
+    run(work)
+
+
+def test_a_dialer_goes_on_whatever_a_session_raises() -> None:
+    async def work() -> None:
+        served: list[str] = []
+        again = asyncio.Event()
+
+        async def session(_: LinkConnection, url: str) -> bool:
+            served.append(url)
+            if len(served) == 2:
+                again.set()
+            raise Unavailable("Expected room in the queue")
+
+        async def accept(connection: ServerConnection) -> None:
+            await connection.wait_closed()
+
+        async with serve(accept, "127.0.0.1", 0, subprotocols=[Subprotocol(wire.SUBPROTOCOL)]) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            troubles: list[str] = []
+            dialer = Dialer(f"http://127.0.0.1:{port}", "t", None, session, lambda _, reason: troubles.append(reason))
+            task = asyncio.create_task(dialer.run())
+            async with asyncio.timeout(20):
+                await again.wait()
+            task.cancel()
+            assert troubles[0] == "the link failed: Expected room in the queue"
+
+    asyncio.run(work())
