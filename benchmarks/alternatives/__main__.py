@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from benchmarks.alternatives.conjunctions import Predicate, conjunction
 from whimbrel import Index
-from whimbrel.lab.workloads import Workload, make
+from whimbrel.lab.workloads import Workload, event_dicts, make
 
 HERE = Path(__file__).parent
 SECONDS = 10.0
@@ -38,8 +38,7 @@ def main() -> None:
     options.add_argument("--events", type=int, default=20_000)
     given = options.parse_args()
     workload = make(given.workload, n=given.subscriptions, events=given.events)
-    rows = workload.events.to_pylist()
-    events = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    events = event_dicts(workload.events)
     index = Index()
     index.add_many(workload.subscriptions)
     figures = [

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.broker.processes import BrokerProcess
+from tests.broker.transition_checker import judge_transitions
 from whimbrel.client import Client, ClientError, Refused
-from whimbrel.lab.transition_checker import judge_transitions
 
 UNKNOWN = -1
 """The offset of a delete that nobody answered: the publication is gone."""

@@ -1,60 +1,14 @@
-"""The cost functions of subject spaces: what an operation does, from the definitions, and what it is expected to do.
+"""The cost functions of subject spaces: how many entries of ordered lists an operation is expected to pass.
 
-Leung and Jacobsen, CASCON'03, tables 1 and 2 (docs/papers.md, sections 19 and 20). The tables bound each operation by
-the entries of ordered lists that it passes and by the regions that are checked then; the forms below are rebuilt from
-the algorithms, corrected. The counters of `SubjectSpaces.work` must show the exact numbers.
-
-Table 1, an operation of the paper's algorithm: adding a region passes the entries that show a stored region to be
-disjoint, in each dimension that the new one constrains, and checks what is left; so does deleting. An update passes the
-entries between old and new bounds and checks the regions that they belong to. ERR-19g: the first is linear in the
-stored regions, where the paper claims independence; the second depends on how far the bounds move.
-
-Table 2, others' algorithms for one event: all predicates for naive matching, and theorem 1 for the tree. The table
-quotes the theorem with ln |A| where ln(|A| + 1) is needed (ERR-4a).
+Leung and Jacobsen, CASCON'03, table 1 (docs/papers.md, sections 19 and 20), rebuilt from the algorithms, corrected.
+Adding a region passes the entries that show a stored region to be disjoint, in each dimension that the new one
+constrains; so does deleting. An update passes the entries between old and new bounds. ERR-19g: the first is linear in
+the stored regions, where the paper claims independence; the second depends on how far the bounds move.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
-
-from whimbrel.lab.equality_tree_cost import decay_exponent, theorem_1
-
-Cuts = Mapping[str, tuple[float, float]]
-"""A region: the low and the high cut of each dimension that it constrains; intervals include their ends."""
-_FREE = (float("-inf"), float("inf"))
-
-
-def elimination_entries(stored: Sequence[Cuts], new: Cuts) -> int:
-    """The entries that show some stored region to be disjoint from a new one. O(all constraints)."""
-    return sum(
-        low > new[name][1] or high < new[name][0]
-        for region in stored
-        for name, (low, high) in region.items()
-        if name in new
-    )
-
-
-def elimination_candidates(stored: Sequence[Cuts], new: Cuts) -> int:
-    """The stored regions that are left: those that match, where there is one space. O(all constraints)."""
-    return sum(
-        all(low <= new[name][1] and new[name][0] <= high for name, (low, high) in region.items() if name in new)
-        for region in stored
-    )
-
-
-def crossing_entries(stored: Sequence[Cuts], old: Cuts, new: Cuts) -> int:
-    """The bounds that an update crosses: low ones from the old high end to the new, high ones from the new low end to
-    the old. Each is the candidate that is checked then. O(all constraints)."""
-    count = 0
-    for region in stored:
-        for name, (low, high) in region.items():
-            if name in old or name in new:
-                (old_low, old_high), (new_low, new_high) = old.get(name, _FREE), new.get(name, _FREE)
-                count += old_high < low <= new_high
-                count += new_low <= high < old_low
-    return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +44,3 @@ class SpacePopulation:
         1000.0
         """
         return constraints * self.density * step / self.values
-
-
-def naive_cost(regions: int, constraints: int) -> int:
-    """Table 2, naive: every predicate."""
-    return regions * constraints
-
-
-def tree_cost(values: int, attributes: int, subscriptions: int) -> float:
-    """Table 2, the equality tree: theorem 1 as it is proved."""
-    return theorem_1(values, attributes, subscriptions)
-
-
-def printed_tree_cost(values: int, attributes: int, subscriptions: int) -> float:
-    """Table 2 as printed, with ln |A| (ERR-4a): above the theorem, the more so the fewer attributes there are.
-
-    >>> round(printed_tree_cost(3, 30, 1_000)), round(tree_cost(3, 30, 1_000))
-    (7770, 7752)
-    """
-    levels = attributes + 1
-    grown = levels * exp(log(subscriptions) * (1 - decay_exponent(values, attributes))) - 1
-    return values * levels * grown * (log(values) + log(attributes)) / ((values * levels - 1) * log(attributes))

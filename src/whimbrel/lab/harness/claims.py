@@ -50,7 +50,7 @@ class Claim:
         return self.text.startswith("Ours:")
 
 
-UNTESTED = "no point of this scale has what the claim compares"
+UNTESTED = Outcome(None, "no point of this scale has what the claim compares")
 
 
 def verdict_of(outcomes: Sequence[Outcome]) -> Verdict:
@@ -70,14 +70,13 @@ def order(text: str, measure: str, less: str, more: str, where: Where | None = N
     """`less` has the smaller value, or the same, at 90 % of the points where both were measured."""
 
     def test(measures: Measures) -> Outcome:
-        left, right = measures.values(measure, less, where), measures.values(measure, more, where)
-        both = [place for place in left if place in right]
-        if not both:
-            return Outcome(None, UNTESTED)
-        holding = sum(left[place] <= right[place] for place in both)
-        ratio = median(_ratio(right[place], left[place]) for place in both)
-        found = f"holds at {holding} of {len(both)} points; {more} / {less} = {figure(ratio)} in the median"
-        return Outcome(holding >= SHARE * len(both), found)
+        pairs = _pairs(measures, measure, less, more, where)
+        if not pairs:
+            return UNTESTED
+        holding = sum(left <= right for left, right in pairs)
+        ratio = median(_ratio(right, left) for left, right in pairs)
+        found = f"holds at {holding} of {len(pairs)} points; {more} / {less} = {figure(ratio)} in the median"
+        return Outcome(holding >= SHARE * len(pairs), found)
 
     return Claim(text, test)
 
@@ -86,11 +85,10 @@ def ratio(text: str, measure: str, top: str, bottom: str, expected: float, where
     """The median over all points of `top` divided by `bottom` is within a factor of 2 of what is expected."""
 
     def test(measures: Measures) -> Outcome:
-        above, below = measures.values(measure, top, where), measures.values(measure, bottom, where)
-        both = [place for place in above if place in below]
-        if not both:
-            return Outcome(None, UNTESTED)
-        return _near(median(_ratio(above[place], below[place]) for place in both), f"{top} / {bottom}", expected)
+        pairs = _pairs(measures, measure, top, bottom, where)
+        if not pairs:
+            return UNTESTED
+        return _near(median(_ratio(*pair) for pair in pairs), f"{top} / {bottom}", expected)
 
     return Claim(text, test)
 
@@ -99,11 +97,10 @@ def saving(text: str, measure: str, less: str, more: str, expected: float, where
     """The share that `less` saves of `more`, the median over all points, is within a factor of 2 of the claimed one."""
 
     def test(measures: Measures) -> Outcome:
-        left, right = measures.values(measure, less, where), measures.values(measure, more, where)
-        both = [place for place in left if place in right]
-        if not both:
-            return Outcome(None, UNTESTED)
-        found = 1 - median(_ratio(left[place], right[place]) for place in both)
+        pairs = _pairs(measures, measure, less, more, where)
+        if not pairs:
+            return UNTESTED
+        found = 1 - median(_ratio(*pair) for pair in pairs)
         holds = expected / FACTOR <= found <= expected * FACTOR
         return Outcome(holds, f"{less} saves {found:.0%} of {more}; expected {expected:.0%}, within {FACTOR:.0f} x")
 
@@ -116,7 +113,7 @@ def growth(text: str, measure: str, series: str, along: str, expected: float, wh
     def test(measures: Measures) -> Outcome:
         curve = measures.curve(measure, series, along, where)
         if len(curve) < 2:
-            return Outcome(None, UNTESTED)
+            return UNTESTED
         (first, low), (last, high) = curve[0], curve[-1]
         what = f"{series}: from {along} = {figure(first)} to {figure(last)} it grows"
         return _near(_ratio(high, low), what, expected)
@@ -139,7 +136,7 @@ def slope(
         curve = [pair for pair in measures.curve(measure, series, along, where) if min(pair) > 0]
         found = log_slope(curve)
         if found is None:
-            return Outcome(None, UNTESTED)
+            return UNTESTED
         holds = found <= expected if at_most else abs(found - expected) <= SLOPE
         bound = f"at most {expected:.2f}" if at_most else f"{expected:.2f}, within {SLOPE}"
         return Outcome(holds, f"slope {found:.2f} of {series} over {along}; expected {bound}")
@@ -159,7 +156,7 @@ def limit(text: str, measure: str, series: str, most: float, where: Where | None
     def test(measures: Measures) -> Outcome:
         values = list(measures.values(measure, series, where).values())
         if not values:
-            return Outcome(None, UNTESTED)
+            return UNTESTED
         holding = sum(value <= most for value in values)
         found = f"{holding} of {len(values)} points at most {figure(most)}; the largest is {figure(max(values))}"
         return Outcome(holding >= SHARE * len(values), found)
@@ -173,7 +170,7 @@ def linear(text: str, measure: str, series: str, along: str, where: Where | None
     def test(measures: Measures) -> Outcome:
         curve = measures.curve(measure, series, along, where)
         if len(curve) < 3 or len({y for _, y in curve}) < 2 or len({x for x, _ in curve}) < 2:
-            return Outcome(None, UNTESTED)
+            return UNTESTED
         found = correlation([x for x, _ in curve], [y for _, y in curve])
         return Outcome(
             found >= STRAIGHT, f"correlation {found:.3f} of {series} with {along}; expected {STRAIGHT} or more"
@@ -206,6 +203,12 @@ def figure(value: float) -> str:
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
+
+
+def _pairs(measures: Measures, measure: str, left: str, right: str, where: Where | None) -> list[tuple[float, float]]:
+    """The values of two series at the points where both were measured."""
+    lefts, rights = measures.values(measure, left, where), measures.values(measure, right, where)
+    return [(value, rights[place]) for place, value in lefts.items() if place in rights]
 
 
 def _near(found: float, what: str, expected: float) -> Outcome:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
-from whimbrel.lab.harness.experiment import Timed
+from whimbrel.lab.harness.experiment import CountedRows, Timed, TimedWorks
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.measure.matching.engine_rival import Engine
 from whimbrel.lab.measure.matching.paper_rival import PaperMatcher
 from whimbrel.lab.measure.matching.rival import Answers, Rival
 from whimbrel.lab.measure.timing import affordable, seconds_of
 from whimbrel.lab.workloads import Workload
+from whimbrel.model.matcher import Matcher
 
 ENGINE = "engine"
 Options = dict[str, object]
-Series = Mapping[str, tuple[str, Options]]
+Series = dict[str, tuple[str, Options]]
 """The name of a line in a plot -> the matcher and its options."""
 RUN_SECONDS = 0.25
 """About how long one timed run takes at most: slow matchers are given fewer events."""
@@ -28,38 +29,43 @@ SHORTEST_RUN = 0.02
 """A run that takes less is repeated within one turn of the clock."""
 
 
-def plain(*names: str) -> dict[str, tuple[str, Options]]:
+def plain(*names: str) -> Series:
     """Matchers with their usual options, each under its own name."""
     return {name: (name, {}) for name in names}
 
 
-def loaded_engine(subscriptions: pa.Table) -> Engine:
+def loaded_index(subscriptions: pa.Table) -> Index:
     """An index with the subscriptions in one segment."""
     index = Index()
     index.add_many(subscriptions)
-    return Engine(index)
+    return index
 
 
 def loaded(series: Series, subscriptions: pa.Table) -> list[Rival]:
     """The engine and then a matcher for each series, with the subscriptions."""
-    out: list[Rival] = [loaded_engine(subscriptions)]
-    for title, (matcher, options) in series.items():
-        rival = PaperMatcher(title, matcher, options)
+    return [Engine(loaded_index(subscriptions)), *_loaded_papers(series, subscriptions)]
+
+
+def loaded_matchers(series: Series, subscriptions: pa.Table) -> dict[str, Matcher]:
+    """The same by the name of the series, for those who call them event by event."""
+    papers = {rival.name: rival.matcher for rival in _loaded_papers(series, subscriptions)}
+    return {ENGINE: loaded_index(subscriptions), **papers}
+
+
+def _loaded_papers(series: Series, subscriptions: pa.Table) -> list[PaperMatcher]:
+    rivals = [PaperMatcher(title, matcher, options) for title, (matcher, options) in series.items()]
+    for rival in rivals:
         rival.load(subscriptions, 0.0)
-        out.append(rival)
-    return out
+    return rivals
 
 
-def race(
-    rivals: Sequence[Rival], events: pa.Table, at: Mapping[str, int | float | str] | None = None
-) -> Iterator[Timed | Row]:
+def race(rivals: Sequence[Rival], events: pa.Table) -> TimedWorks:
     """The work of matching a table for each rival, after all answers were compared; and the matches per event.
 
     Raises `MatchesDiffer` if two rivals do not agree.
     """
-    place = dict(at or {})
     answers = Answers(events.num_rows, rivals[0].pairs(events))
-    yield Row("all", "matches", answers.total(events.num_rows) / events.num_rows, "per event", at=place)
+    yield Row("all", "matches", answers.total(events.num_rows) / events.num_rows, "per event")
     for rival in rivals:
         count = affordable(
             lambda number, r=rival: r.run(events.slice(0, number)),  # type: ignore[misc]
@@ -69,12 +75,12 @@ def race(
         )
         some = events.slice(0, count)
         answers.check(Answers(count, rival.pairs(some)), "lab", rival.name)
-        yield repeated(Timed(rival.name, lambda r=rival, s=some: r.run(s), count, at=place))  # type: ignore[misc]
+        yield repeated(Timed(rival.name, lambda r=rival, s=some: r.run(s), count))  # type: ignore[misc]
 
 
-def raced(series: Series, workload: Workload) -> Iterator[Timed | Row]:
+def raced(series: Series, workload: Workload) -> TimedWorks:
     """`race` of the engine and a matcher for each series on a workload."""
-    yield from race(loaded(series, workload.subscriptions), workload.events)
+    return race(loaded(series, workload.subscriptions), workload.events)
 
 
 def repeated(timed: Timed) -> Timed:
@@ -90,23 +96,21 @@ def repeated(timed: Timed) -> Timed:
     return replace(timed, work=work, per=timed.per * times)
 
 
-def work_counted(
-    series: Series, subscriptions: pa.Table, events: pa.Table, measures: Mapping[str, str]
-) -> Iterator[Row]:
+def work_counted(series: Series, workload: Workload, measures: Mapping[str, str]) -> CountedRows:
     """What each matcher counts per event. `measures` gives the counter of `stats()` for each measure of the table.
 
     A matcher without the counter has no row. Sizes (`bytes`) come as they are; the engine's is there, too.
     """
     for title, (matcher, options) in series.items():
         rival = PaperMatcher(title, matcher, {**options, "count": True})
-        rival.load(subscriptions, 0.0)
-        rival.run(events)
+        rival.load(workload.subscriptions, 0.0)
+        rival.run(workload.events)
         stats = rival.matcher.stats()
         for measure, counter in measures.items():
             if counter == "bytes" and counter in stats:
                 yield Row(title, measure, float(stats[counter]), "bytes")
             elif counter in stats:
-                yield Row(title, measure, float(stats[counter]) / events.num_rows, "per event")
+                yield Row(title, measure, float(stats[counter]) / workload.events.num_rows, "per event")
     for measure, counter in measures.items():
         if counter == "bytes":
-            yield Row(ENGINE, measure, float(loaded_engine(subscriptions).bytes() or 0), "bytes")
+            yield Row(ENGINE, measure, float(Engine(loaded_index(workload.subscriptions)).bytes() or 0), "bytes")

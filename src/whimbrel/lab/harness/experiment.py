@@ -6,10 +6,10 @@ they run as Spark jobs, several points at once. `timed` gives work whose time is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from whimbrel.lab.harness.claims import Claim
 from whimbrel.lab.harness.measures import Row
@@ -23,7 +23,7 @@ Point = dict[str, int | float | str]
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Work whose CPU time is a measure. `per` is the number of operations that one call does.
+    """Work whose CPU time is the measure `time`. `per` is the number of operations that one call does.
 
     `undo` is called after each run, off the clock.
     """
@@ -32,9 +32,12 @@ class Timed:
     work: Callable[[], object]
     per: float = 1.0
     undo: Callable[[], object] | None = None
-    measure: str = "time"
     unit: str = "us per event"
-    at: Mapping[str, int | float | str] = field(default_factory=dict)
+
+
+CountedRows: TypeAlias = Iterator[Row]
+TimedWorks: TypeAlias = Iterator[Timed | Row]
+"""What `timed` gives: works, and measures that need no clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Experiment:
     """One figure or claim of a paper, or a question beyond them.
 
     `paper` is a short name of docs/papers.md. `why` says what makes the winner win. `memory` estimates the bytes that a
-    point needs. `untestable` is the reason where nothing can be measured.
+    point needs.
     """
 
     name: str
@@ -53,8 +56,8 @@ class Experiment:
     scales: Mapping[Scale, Sequence[Point]]
     panels: tuple[Panel, ...]
     claims: tuple[Claim, ...] = ()
-    counted: Callable[[Point], Iterable[Row]] | None = None
-    timed: Callable[[Point], Iterable[Timed | Row]] | None = None
+    counted: Callable[[Point], CountedRows] | None = None
+    timed: Callable[[Point], TimedWorks] | None = None
     memory: Callable[[Point], float] = lambda point: 2e8
     notes: tuple[str, ...] = ()
 

@@ -30,11 +30,12 @@ class Row:
 
     def to_dict(self, point: Mapping[str, Coordinate]) -> dict[str, Any]:
         """The row of the table at that point."""
-        spread = {"low": self.value if self.low is None else self.low}
-        spread["high"] = self.value if self.high is None else self.high
-        figures = {"value": float(self.value), **{name: float(bound) for name, bound in spread.items()}}
-        texts = {"series": self.series, "measure": self.measure, "unit": self.unit}
-        return {**point, **self.at, **texts, **figures, "repeats": self.repeats}
+        value = float(self.value)
+        return {
+            **point, **self.at, "series": self.series, "measure": self.measure, "unit": self.unit, "value": value,
+            "low": value if self.low is None else float(self.low),
+            "high": value if self.high is None else float(self.high), "repeats": self.repeats,
+        }  # fmt: skip
 
 
 class Measures:

@@ -195,7 +195,7 @@ def _count(
         return
     clock.tell("starting Spark" if start_spark else jobs[0].experiment.name)
     jobs = sorted(jobs, key=lambda job: -job.weight)  # the longest first, so that no core waits for it at the end
-    pairs = [(_counted_of(job.experiment), job.point) for job in jobs]
+    pairs = [(job.experiment.counted, job.point) for job in jobs if job.experiment.counted is not None]
     spark = start_spark() if start_spark else None
     try:
         if spark is not None:
@@ -210,11 +210,6 @@ def _count(
     finally:
         if spark is not None:
             spark.stop()
-
-
-def _counted_of(experiment: Experiment) -> Any:
-    assert experiment.counted is not None
-    return experiment.counted
 
 
 def _timed_rows(experiment: Experiment, point: Point, repeat: int) -> list[dict[str, Any]]:
@@ -233,7 +228,7 @@ def _timed_rows(experiment: Experiment, point: Point, repeat: int) -> list[dict[
     for one, taken in zip(works, times, strict=True):
         us = sorted(seconds * 1e6 / one.per for seconds in taken.cpu)
         middle = taken.median_cpu * 1e6 / one.per
-        rows.append(Row(one.series, one.measure, middle, one.unit, us[0], us[-1], repeat, one.at))
+        rows.append(Row(one.series, "time", middle, one.unit, us[0], us[-1], repeat))
     out = [row.to_dict(point) for row in rows]
     del found, works
     gc.collect()
@@ -261,16 +256,17 @@ def _finish(experiment: Experiment, scale: Scale, jobs: Sequence[_Job]) -> dict[
     points = [job.measured for job in jobs if job.measured is not None]
     measures = Measures(row for point in points for row in point.rows)
     by_date = sorted((point.machine for point in points), key=lambda machine: str(machine["date"]))
-    judged = [(claim.text, claim.test(measures)) for claim in experiment.claims]
-    outcomes = [claim.test(measures) for claim in experiment.claims if not claim.is_ours]
+    judged = [(claim, claim.test(measures)) for claim in experiment.claims]
+    outcomes = [outcome for claim, outcome in judged if not claim.is_ours]
     title = f"{experiment.figure}: {experiment.name}" if experiment.figure else experiment.name
-    plot = draw(f"{experiment.paper}, {title}", experiment.panels, measures, judged, fine=scale != "tiny")
+    told = [(claim.text, outcome) for claim, outcome in judged]
+    plot = draw(f"{experiment.paper}, {title}", experiment.panels, measures, told, fine=scale != "tiny")
     record = {
         **experiment.to_dict(),
         "why": experiment.why,
         "scale": scale,
         "verdict": verdict_of(outcomes),
-        "claims": [{"claim": text, "holds": outcome.holds, "found": outcome.found} for text, outcome in judged],
+        "claims": [{"claim": text, "holds": outcome.holds, "found": outcome.found} for text, outcome in told],
         "has_paper_claims": bool(outcomes),
         "machine": {**by_date[-1], "load": by_date[0]["load"], "load_at_end": by_date[-1]["load"]},
         "command": f"whimbrel lab run {experiment.name} --scale {scale}",

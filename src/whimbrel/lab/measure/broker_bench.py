@@ -28,7 +28,7 @@ from whimbrel.lab.measure.broker_rivals import measure_rivals
 from whimbrel.lab.measure.broker_streams import measure_streams
 from whimbrel.lab.measure.broker_webhooks import measure_webhooks
 from whimbrel.lab.measure.machine import card
-from whimbrel.lab.workloads import make
+from whimbrel.lab.workloads import event_dicts, make
 
 _IMPORTED = 20_000
 _CONNECTIONS = 8
@@ -77,11 +77,7 @@ def workload_texts(name: str, sizes: BrokerSizes) -> tuple[list[str], list[bytes
         return found[0] if found[0].startswith("'") else f"data.{found[0]}"
 
     filters = [quoted.sub(renamed, text) for text in made.subscriptions.column("filter").to_pylist()]
-    events = [
-        msgspec.json.encode({key: value for key, value in row.items() if value is not None})
-        for row in made.events.to_pylist()
-    ]
-    return filters, events
+    return filters, [msgspec.json.encode(event) for event in event_dicts(made.events)]
 
 
 def batches(events: Sequence[bytes], count: int, size: int, prefix: str) -> list[bytes]:

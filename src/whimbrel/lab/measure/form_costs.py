@@ -17,7 +17,7 @@ from whimbrel.engine.index import Index
 from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.timing import Times, interleaved
-from whimbrel.lab.workloads import make
+from whimbrel.lab.workloads import event_dicts, make
 from whimbrel.model.errors import WhimbrelError
 
 ARROW, LINES, TEXTS, COLUMN, DICTS = (
@@ -108,7 +108,7 @@ def _measured(name: str, parameters: Mapping[str, int | float], sizes: FormSizes
 
 def _forms(index: Index, table: pa.Table, alone: int) -> dict[str, tuple[Callable[[], int], int]]:
     """The work of each form, which returns the number of matches, and its number of events."""
-    dicts = [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
+    dicts = event_dicts(table)
     texts = [msgspec.json.encode(event) for event in dicts]
 
     def many(events: object) -> tuple[Callable[[], int], int]:

@@ -24,7 +24,7 @@ from whimbrel.engine.index import Index
 from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.timing import Times
-from whimbrel.lab.workloads import make
+from whimbrel.lab.workloads import event_dicts, make
 from whimbrel.model.errors import WhimbrelError
 
 _LOAD = 800_000
@@ -91,7 +91,7 @@ def _warm_up() -> None:
     index = Index()
     for id, filter in zip(*(workload.subscriptions[name].to_pylist() for name in ("id", "filter")), strict=True):
         index.add(id, filter)
-    index.match(_dicts(workload.events)[0])
+    index.match(event_dicts(workload.events)[0])
     _settle(index)
 
 
@@ -103,7 +103,7 @@ def _loaded(sizes: LiveSizes, progress: Progress) -> tuple[Index, list[dict[str,
         subscriptions = make("lesubscribe", n=count, events=1, seed=seed).subscriptions
         index.add_many(subscriptions.set_column(0, "id", pa.array(range(first, first + count))))
     _settle(index)
-    return index, _dicts(make("lesubscribe", n=1, events=sizes.events).events)
+    return index, event_dicts(make("lesubscribe", n=1, events=sizes.events).events)
 
 
 def _changes(index: Index, sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
@@ -199,17 +199,13 @@ def _misses(sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
     index = Index()
     index.add_many(workload.subscriptions)
     _settle(index)
-    events = _dicts(workload.events)
+    events = event_dicts(workload.events)
     ids = workload.subscriptions["id"].to_pylist()[: len(events)]
     index.near_misses(events[0])
     return [
         _timed("near_misses", (lambda e=event: index.near_misses(e) for event in events)),  # type: ignore[misc]
         _timed("explain", (lambda i=id, e=event: index.explain(i, e) for id, event in zip(ids, events, strict=True))),  # type: ignore[misc]
     ]
-
-
-def _dicts(events: pa.Table) -> list[dict[str, Any]]:
-    return [{name: value for name, value in row.items() if value is not None} for row in events.to_pylist()]
 
 
 def _settle(index: Index) -> None:

@@ -16,10 +16,10 @@ from whimbrel.lab.workloads.ranges import ranges
 from whimbrel.lab.workloads.skewed import skewed
 from whimbrel.lab.workloads.stocks import stocks
 from whimbrel.lab.workloads.unselective import unselective
-from whimbrel.lab.workloads.workload import Format, Workload
+from whimbrel.lab.workloads.workload import Format, Workload, event_dicts
 
 __all__ = [
-    "WORKLOADS", "Format", "Workload", "gryphon", "hm", "lesubscribe", "make", "mixed", "properties",
+    "WORKLOADS", "Format", "Workload", "event_dicts", "gryphon", "hm", "lesubscribe", "make", "mixed", "properties",
     "ranges", "skewed", "stocks", "unselective",
 ]  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 import pyarrow as pa
@@ -64,6 +64,11 @@ def check_counts(workload: str, *more: tuple[bool, str], **counts: int) -> None:
         raise ValueError(f"{workload}: {'; '.join(problems)}")
 
 
+def event_dicts(events: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """Events as dicts, without the attributes that they lack."""
+    return [{name: value for name, value in row.items() if value is not None} for row in events.to_pylist()]
+
+
 def _write(table: pa.Table, path: Path, format: Format) -> None:
     if format == "parquet":
         pa.parquet.write_table(table, path)
@@ -73,6 +78,4 @@ def _write(table: pa.Table, path: Path, format: Format) -> None:
         encoder = msgspec.json.Encoder()
         with path.open("wb") as file:
             for batch in table.to_batches(max_chunksize=JSON_ROWS):
-                rows = batch.to_pylist()
-                present = [{name: value for name, value in row.items() if value is not None} for row in rows]
-                file.write(encoder.encode_lines(present))
+                file.write(encoder.encode_lines(event_dicts(batch)))

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import count
 
-from whimbrel.engine.index import Index
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import ENGINE, plain
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.contenders import loaded_matchers, plain
+from whimbrel.lab.harness.experiment import Experiment, Point, Timed, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.measure.matching.paper_rival import PaperMatcher
-from whimbrel.lab.workloads import make
+from whimbrel.lab.workloads import event_dicts, make
 from whimbrel.model.matcher import Matcher
 
 STEPS = 100
 """Events of one run."""
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Time runs of a hundred events, with additions and as many removals after each event."""
     n, changes = int(point["n"]), int(point["changes"])
     workload = make("lesubscribe", n=n, p=1.0, events=STEPS)
-    rows = workload.events.to_pylist()
-    events = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    events = event_dicts(workload.events)
     texts = make("lesubscribe", n=5_000, p=1.0, events=1, seed=1).subscriptions["filter"].to_pylist()
-    index = Index()
-    index.add_many(workload.subscriptions)
-    members: dict[str, Matcher] = {ENGINE: index}
-    for title, (name, options) in plain("quarantine", "hanson").items():
-        member = PaperMatcher(title, name, options)
-        member.load(workload.subscriptions, 0.0)
-        members[title] = member.matcher
-    for title, matcher in members.items():
+    for title, matcher in loaded_matchers(plain("quarantine", "hanson"), workload.subscriptions).items():
         yield _stepping(title, matcher, events, texts, changes)
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 
-from whimbrel.engine.index import Index
 from whimbrel.lab.harness.claims import order, ratio
-from whimbrel.lab.harness.contenders import race
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.contenders import loaded_index, race
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.measure.matching.engine_rival import Engine
 from whimbrel.lab.workloads import make
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The engine without a sample, with a sample of the old events, and with one of the new events."""
     n, drift = int(point["n"]), float(point["drift"])
     count = 200 if n <= 1_000 else 5_000
@@ -29,8 +25,7 @@ def measure(point: Point) -> Iterator[Timed | Row]:
     }
     engines = []
     for title, sample in samples.items():
-        index = Index()
-        index.add_many(old.subscriptions)
+        index = loaded_index(old.subscriptions)
         if sample is not None:
             index.analyze(sample)
         engine = Engine(index)

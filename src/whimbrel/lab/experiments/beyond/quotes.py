@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.contenders import loaded, plain, race
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.workloads import make
@@ -14,7 +12,7 @@ from whimbrel.lab.workloads import make
 SERIES = plain("fair_predicate", "equality_preferred", "quarantine", "compiled_naive")
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Three algorithms, compiled naive and the engine; a row says whether quotes are real."""
     n = int(point["n"])
     workload = make("stocks", n=n, events=200 if n <= 1_000 else 5_000)

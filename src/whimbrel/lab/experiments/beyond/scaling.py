@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 from whimbrel.engine.index import Index
 from whimbrel.lab.harness.claims import limit, slope
 from whimbrel.lab.harness.contenders import ENGINE, repeated
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid
+from whimbrel.lab.harness.experiment import Experiment, Point, Timed, TimedWorks, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Line, Panel
 from whimbrel.lab.measure.matching.engine_rival import Engine
@@ -30,7 +29,7 @@ BYTES_OPEN = 60
 """Memory for a subscription of an index that is opened."""
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Load, then match a table; the time to load, and the bytes of the index.
 
     Files that are mapped stay readable when their folder is deleted, which is before the timed runs.

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.contenders import plain, raced
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.workloads import make
 
 SERIES = plain("fair_predicate", "equality_preferred", "quarantine", "compiled_naive")
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Three algorithms, compiled naive and the engine."""
     n = int(point["n"])
-    workload = make("skewed", n=n, skew=float(point["skew"]), events=100 if n <= 1_000 else 2_000)
-    yield from raced(SERIES, workload)
+    return raced(SERIES, make("skewed", n=n, skew=float(point["skew"]), events=100 if n <= 1_000 else 2_000))
 
 
 EXPERIMENT = Experiment(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from whimbrel.lab.equality_tree_cost import decay_exponent, expected_cost, greedy_bound, theorem_1, worst_case
 from whimbrel.lab.experiments.gryphon.matched_tree import PLAIN
 from whimbrel.lab.harness.claims import order, ratio, slope
 from whimbrel.lab.harness.contenders import work_counted
-from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import STEPS_OVER_SIZE
 from whimbrel.lab.workloads import make
@@ -18,12 +16,12 @@ from whimbrel.lab.workloads import make
 VALUES, ATTRIBUTES, STARS = 3, 30, 0.65
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Visits of the plain tree, their exact expectation, and the bounds."""
     n = int(point["n"])
     workload = make("gryphon", n=n, events=500 if n < 10_000 else 2_000, stars=STARS)
     series = {"measured": ("equality_tree", {**PLAIN, "order": [f"a{i}" for i in range(1, ATTRIBUTES + 1)]})}
-    yield from work_counted(series, workload.subscriptions, workload.events, {"steps": "nodes_visited"})
+    yield from work_counted(series, workload, {"steps": "nodes_visited"})
     exact = expected_visits(workload.subscriptions["filter"].to_pylist())
     yield Row("expected", "steps", exact, "per event")
     yield Row("bound, greedy", "steps", greedy_bound(VALUES, ATTRIBUTES, n), "per event")

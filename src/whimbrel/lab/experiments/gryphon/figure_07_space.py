@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.gryphon.matched_tree import COLLAPSED, INDEXED, SIZES, TREE, counted
 from whimbrel.lab.harness.claims import slope
-from whimbrel.lab.harness.experiment import Experiment, Point, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, per_subscription
 from whimbrel.lab.harness.panels import Panel
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """The bytes of the tree with and without successor sets, and of the engine."""
     without = {"without successor sets": ("equality_tree", {**COLLAPSED, "index_attributes": INDEXED, "closed": True})}
     return counted(point, TREE | without, {"space": "bytes"})

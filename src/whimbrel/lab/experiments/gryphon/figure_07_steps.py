@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.gryphon.matched_tree import SIZES, TREE, counted
 from whimbrel.lab.harness.claims import below_linear
-from whimbrel.lab.harness.experiment import Experiment, Point, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, per_subscription
 from whimbrel.lab.harness.panels import STEPS_OVER_SIZE
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Nodes visited by the tree, and conjunctions checked by naive."""
     yield from counted(point, TREE, {"steps": "nodes_visited"})
     yield from counted(point, {"compiled_naive": ("compiled_naive", {})}, {"steps": "conjunctions_checked"})

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.gryphon.matched_tree import SIZES, TREE, timed
 from whimbrel.lab.harness.claims import below_linear, order
 from whimbrel.lab.harness.contenders import plain
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, per_subscription
 from whimbrel.lab.harness.panels import TIME_OVER_SIZE
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The tree, compiled naive and the engine."""
     return timed(point, TREE | plain("compiled_naive"))
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.equality_tree_cost import theorem_1
 from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.contenders import plain, raced, work_counted
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import STEPS_OVER_SIZE, TIME_OVER_SIZE
 from whimbrel.lab.workloads import make
@@ -16,17 +14,16 @@ from whimbrel.lab.workloads.workload import Workload
 SERIES = plain("equality_tree", "compiled_naive")
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The tree, compiled naive and the engine."""
-    workload = _workload(point)
-    yield from raced(SERIES, workload)
+    return raced(SERIES, _workload(point))
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Nodes visited, and the bound of theorem 1."""
     workload = _workload(point)
     measures = {"steps": "nodes_visited"}
-    yield from work_counted(plain("equality_tree"), workload.subscriptions, workload.events, measures)
+    yield from work_counted(plain("equality_tree"), workload, measures)
     yield Row("bound, theorem 1", "steps", theorem_1(30, 30, int(point["n"])), "per event")
 
 

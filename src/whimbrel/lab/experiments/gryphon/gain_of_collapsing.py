@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.gryphon.matched_tree import COLLAPSED, PLAIN, SIZES, counted, timed
 from whimbrel.lab.harness.claims import order, saving
-from whimbrel.lab.harness.contenders import Options
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.contenders import Series
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, TimedWorks, per_subscription
 from whimbrel.lab.harness.panels import STEPS_OVER_SIZE, TIME_OVER_SIZE
 
-SERIES: dict[str, tuple[str, Options]] = {
+SERIES: Series = {
     "plain tree": ("equality_tree", PLAIN),
     "collapsed": ("equality_tree", COLLAPSED),
 }
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The tree with and without chains, and the engine."""
     return timed(point, SERIES)
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Nodes visited with and without chains."""
     return counted(point, SERIES, {"steps": "nodes_visited"})
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.gryphon.matched_tree import COLLAPSED, SIZES, counted, timed
 from whimbrel.lab.harness.claims import order, saving
-from whimbrel.lab.harness.contenders import Options
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.contenders import Series
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, TimedWorks, per_subscription
 from whimbrel.lab.harness.panels import STEPS_OVER_SIZE, TIME_OVER_SIZE
 
-SERIES: dict[str, tuple[str, Options]] = {
+SERIES: Series = {
     "collapsed": ("equality_tree", COLLAPSED),
     "successor sets": ("equality_tree", {"aggressive": False}),
     "refined": ("equality_tree", {}),
 }
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The collapsed tree, then with successor sets, then with refined ones; and the engine."""
     return timed(point, SERIES)
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Nodes visited by each."""
     return counted(point, SERIES, {"steps": "nodes_visited"})
 

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import Options, raced, work_counted
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.contenders import Series, raced, work_counted
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.workloads import Workload, make
 
-SERIES: dict[str, tuple[str, Options]] = {
+SERIES: Series = {
     "general tree": ("gryphon_tree", {}),
     "with successor sets": ("gryphon_tree", {"successors": True}),
 }
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The general tree with and without successor sets, and the engine."""
-    workload = workload_of(point)
-    yield from raced(SERIES, workload)
+    return raced(SERIES, workload_of(point))
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Nodes visited, and bytes."""
     workload = workload_of(point)
     measures = {"steps": "nodes_visited", "bytes": "bytes"}
-    yield from work_counted(SERIES, workload.subscriptions, workload.events, measures)
+    yield from work_counted(SERIES, workload, measures)
 
 
 def workload_of(point: Point) -> Workload:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from whimbrel.lab.harness.contenders import Options, raced, work_counted
-from whimbrel.lab.harness.experiment import Point, Scale, Timed, grid
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.contenders import Options, Series, raced, work_counted
+from whimbrel.lab.harness.experiment import CountedRows, Point, Scale, TimedWorks, grid
 from whimbrel.lab.workloads import make
 
 INDEXED = ["a1", "a2", "a3"]
 """The attributes by which figure 7 factors the tree: 27 subtrees."""
 PLAIN: Options = {"collapse": False, "successors": False, "aggressive": False}
 COLLAPSED: Options = {"collapse": True, "successors": False, "aggressive": False}
-TREE: dict[str, tuple[str, Options]] = {
-    "equality_tree": ("equality_tree", {"index_attributes": INDEXED, "closed": True})
-}
+TREE: Series = {"equality_tree": ("equality_tree", {"index_attributes": INDEXED, "closed": True})}
 """The tree of figure 7: successor sets, refined, and three index attributes with closed domains."""
 SIZES: Mapping[Scale, list[Point]] = {
     "tiny": grid(n=[300, 1_000]),
@@ -30,13 +27,12 @@ def events_for(point: Point) -> int:
     return 200 if float(point["n"]) <= 1_000 else 2_000
 
 
-def timed(point: Point, series: Mapping[str, tuple[str, Options]]) -> Iterator[Timed | Row]:
+def timed(point: Point, series: Series) -> TimedWorks:
     """Time the matchers and the engine on Gryphon's workload."""
-    workload = make("gryphon", n=int(point["n"]), events=events_for(point))
-    yield from raced(series, workload)
+    return raced(series, make("gryphon", n=int(point["n"]), events=events_for(point)))
 
 
-def counted(point: Point, series: Mapping[str, tuple[str, Options]], measures: Mapping[str, str]) -> Iterator[Row]:
+def counted(point: Point, series: Series, measures: Mapping[str, str]) -> CountedRows:
     """Count what the matchers do on Gryphon's workload."""
     workload = make("gryphon", n=int(point["n"]), events=events_for(point))
-    yield from work_counted(series, workload.subscriptions, workload.events, measures)
+    yield from work_counted(series, workload, measures)

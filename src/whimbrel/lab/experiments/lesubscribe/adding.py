@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from whimbrel.engine.index import Index
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, THREE
 from whimbrel.lab.harness.claims import order, slope, untestable
-from whimbrel.lab.harness.contenders import ENGINE
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.contenders import loaded_matchers
+from whimbrel.lab.harness.experiment import Experiment, Point, Timed, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.measure.matching.paper_rival import PaperMatcher
 from whimbrel.lab.workloads import make
 from whimbrel.model.matcher import Matcher
 
@@ -19,20 +14,13 @@ ADDED = 100
 OLD_MACHINE = "a time of the paper's machine says nothing about this one"
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Add a hundred subscriptions to each, then match one event, which makes them part of the structure."""
     n = int(point["n"])
     workload = make("lesubscribe", n=n + ADDED, events=1)
     stored, new = workload.subscriptions.slice(0, n), workload.subscriptions.slice(n).to_pylist()
     event = {"a1": "v001", "a4": 17}
-    index = Index()
-    index.add_many(stored)
-    members: dict[str, Matcher] = {ENGINE: index}
-    for title, (name, options) in THREE.items():
-        member = PaperMatcher(title, name, options)
-        member.load(stored, 0.0)
-        members[title] = member.matcher
-    for title, matcher in members.items():
+    for title, matcher in loaded_matchers(THREE, stored).items():
         yield _adding(title, matcher, new, event)
 
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH
 from whimbrel.lab.harness.claims import order, slope
-from whimbrel.lab.harness.contenders import ENGINE, Options
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
+from whimbrel.lab.harness.contenders import ENGINE, Series
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, Timed, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.workloads import make
+from whimbrel.lab.workloads import event_dicts, make
 from whimbrel.matchers import make as make_matcher
 from whimbrel.model.matcher import Matcher
 
 EVENTS = 200
-WAYS: dict[str, tuple[str, Options]] = {
+WAYS: Series = {
     "type as a predicate": ("fair_predicate", {}),
     "a structure per type": ("fair_predicate", {"types": "structures"}),
     "type in the names": ("fair_predicate", {"types": "names"}),
@@ -34,13 +32,12 @@ def typed_workload(point: Point) -> tuple[list[tuple[int, str]], list[dict[str, 
     texts = workload.subscriptions["filter"].to_pylist()
     subscriptions = [(number, f"event_type = 't{number % types}' AND {text}") for number, text in enumerate(texts)]
     events: list[dict[str, object]] = []
-    for number, row in enumerate(workload.events.to_pylist()):
-        event = {name: value for name, value in row.items() if value is not None}
+    for number, event in enumerate(event_dicts(workload.events)):
         events.append({"event_type": f"t{number % types}", **event})
     return subscriptions, events
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Events one by one, for fair predicate in three ways, Neon and the engine."""
     subscriptions, events = typed_workload(point)
     index = Index()
@@ -55,7 +52,7 @@ def measure(point: Point) -> Iterator[Timed | Row]:
         yield Timed(title, lambda matcher=matcher: [matcher.match(event) for event in events], len(events))  # type: ignore[misc]
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Look-ups, evaluations and additions for an event."""
     subscriptions, events = typed_workload(point)
     for title, (name, options) in WAYS.items():

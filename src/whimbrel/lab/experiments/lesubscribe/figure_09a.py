@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from whimbrel.engine.index import Index
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, SIZES, THREE, workload_of
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import ENGINE
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.contenders import loaded_matchers
+from whimbrel.lab.harness.experiment import Experiment, Point, Timed, TimedWorks, per_subscription
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.measure.matching.paper_rival import PaperMatcher
-from whimbrel.model.matcher import Matcher
+from whimbrel.lab.workloads import event_dicts
 
 EVENTS = 50
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """From a dict to the list of ids, for each algorithm and the engine."""
     workload = workload_of(point)
-    rows = workload.events.slice(0, EVENTS).to_pylist()
-    events = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    index = Index()
-    index.add_many(workload.subscriptions)
-    members: dict[str, Matcher] = {ENGINE: index}
-    for title, (name, options) in THREE.items():
-        member = PaperMatcher(title, name, options)
-        member.load(workload.subscriptions, 0.0)
-        members[title] = member.matcher
-    for name, matcher in members.items():
+    events = event_dicts(workload.events.slice(0, EVENTS))
+    for name, matcher in loaded_matchers(THREE, workload.subscriptions).items():
         matcher.match(events[0])
         yield Timed(name, lambda m=matcher: [m.match(event) for event in events], len(events))  # type: ignore[misc]
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, SIZES, THREE, workload_of
 from whimbrel.lab.harness.claims import order, slope
 from whimbrel.lab.harness.contenders import plain, raced
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, per_subscription
 from whimbrel.lab.harness.panels import Panel
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The three algorithms, Neon, compiled naive and the engine."""
-    workload = workload_of(point)
-    yield from raced(THREE | plain("neon", "compiled_naive"), workload)
+    return raced(THREE | plain("neon", "compiled_naive"), workload_of(point))
 
 
 EXPERIMENT = Experiment(

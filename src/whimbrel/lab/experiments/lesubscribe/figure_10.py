@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, THREE, workload_of
 from whimbrel.lab.harness.claims import order, ratio
 from whimbrel.lab.harness.contenders import raced
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The three algorithms and the engine."""
-    workload = workload_of(point)
-    yield from raced(THREE, workload)
+    return raced(THREE, workload_of(point))
 
 
 EXPERIMENT = Experiment(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import workload_of
 from whimbrel.lab.harness.claims import order, ratio
 from whimbrel.lab.harness.contenders import loaded, plain, race
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Line, Panel
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Both forms of naive, quarantining and the engine, on few events: naive takes most of a second for one."""
     workload = workload_of(point)
     series = plain("naive", "compiled_naive", "quarantine")

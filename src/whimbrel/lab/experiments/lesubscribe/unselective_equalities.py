@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, THREE
 from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.contenders import raced, work_counted
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.workloads import Workload, make
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The three algorithms and the engine."""
-    workload = _workload(point)
-    yield from raced(THREE, workload)
+    return raced(THREE, _workload(point))
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """The candidates that quarantining checks and that fail."""
     workload = _workload(point)
     measures = {"false candidates": "false_candidates"}
-    yield from work_counted(THREE, workload.subscriptions, workload.events, measures)
+    yield from work_counted(THREE, workload, measures)
 
 
 def _workload(point: Point) -> Workload:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, SIZES, THREE, workload_of
 from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.contenders import plain, work_counted
-from whimbrel.lab.harness.experiment import Experiment, Point, per_subscription
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 
@@ -15,12 +13,12 @@ PARTS = ("probes", "predicate_evaluations", "additions", "quarantine_scanned")
 """The counters that touch a predicate or a subscription."""
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """The sum of lookups, evaluations, additions and scanned rows, and additions alone."""
     workload = workload_of(point)
     work: dict[str, float] = {}
     measures = {part: part for part in PARTS}
-    for row in work_counted(THREE | plain("neon"), workload.subscriptions, workload.events, measures):
+    for row in work_counted(THREE | plain("neon"), workload, measures):
         work[row.series] = work.get(row.series, 0.0) + row.value
         if row.measure == "additions":
             yield row

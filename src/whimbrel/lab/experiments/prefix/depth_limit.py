@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from whimbrel.lab.experiments.prefix.grown_trees import SETTING, simulated
+from whimbrel.lab.experiments.prefix.grown_trees import SETTING, false_arrivals, simulated
 from whimbrel.lab.harness.claims import limit, slope
-from whimbrel.lab.harness.experiment import Experiment, Point, grid
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.overlay.router.optimizer import OptimizerSettings
@@ -17,7 +15,7 @@ STALE = 0.8
 """The threshold of an optimizer that seldom publishes."""
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """With trees that are up to date when events come, and with trees that are stale."""
     size, depth = int(point["filters"]), int(point["depth"])
     fresh = PrefixSettings(depth, optimizer=OptimizerSettings(0.1))
@@ -25,10 +23,7 @@ def count(point: Point) -> Iterator[Row]:
     settings = {"fresh trees": (fresh, False), "stale trees": (stale, True)}
     for series, (prefix, together) in settings.items():
         report = simulated(ScenarioOptions(filters=size, events=size, together=together, prefix=prefix))
-        arrived = float(report["hops_per_event"]) * float(report["events"])
-        share = 100 * float(report["false_positives"]) / max(arrived, 1.0)
-        yield Row(series, "false positives", share, "% of arrivals")
-        yield Row(series, "false negatives", float(report["false_negatives"]), "events")
+        yield from false_arrivals(series, report)
         yield Row(series, "prefix bytes", float(report["prefix_bytes"]), "bytes, median")
 
 

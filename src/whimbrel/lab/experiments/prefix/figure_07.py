@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.prefix.grown_trees import DISTRIBUTIONS, SETTING, paper_tree
 from whimbrel.lab.harness.claims import slope, untestable
-from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Nodes and height."""
     tree, _ = paper_tree(point)
     yield Row(str(point["distribution"]), "nodes", len(tree), "nodes")

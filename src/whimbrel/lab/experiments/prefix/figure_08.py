@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.prefix.figure_07 import EXPERIMENT as TREES
 from whimbrel.lab.experiments.prefix.grown_trees import DISTRIBUTIONS, SETTING, paper_tree
 from whimbrel.lab.harness.claims import below_linear, ratio
-from whimbrel.lab.harness.experiment import Experiment, Point, per_subscription
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Line, Panel
 
 MILLION = 1_000_000
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Mean nodes and levels of a prefix, and the largest prefix."""
     tree, events = paper_tree(point)
     found = list(tree.prefixes(events))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.prefix.grown_trees import DISTRIBUTIONS, NO_CLAIM, SETTING, paper_tree
-from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Nodes by depth."""
     tree, _ = paper_tree(point)
     for level, nodes in tree.levels().items():

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from whimbrel.lab.experiments.prefix.grown_trees import DISTRIBUTIONS, NO_CLAIM, SETTING, paper_tree
-from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
+from whimbrel.lab.experiments.prefix.figure_09 import EXPERIMENT as TREE_LEVELS
+from whimbrel.lab.experiments.prefix.grown_trees import NO_CLAIM, SETTING, paper_tree
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Nodes by depth."""
     tree, events = paper_tree(point)
     found = np.concatenate(list(tree.prefixes(events)))
@@ -26,12 +25,7 @@ EXPERIMENT = Experiment(
     figure="figure 10",
     question="On which levels are the nodes of a prefix?",
     why="Every level asks for one more constraint, so fewer paths of the tree go on.",
-    scales={
-        "tiny": grid(distribution=DISTRIBUTIONS, n=[60]),
-        "small": grid(distribution=DISTRIBUTIONS, n=[1_000]),
-        "paper": grid(distribution=DISTRIBUTIONS, n=[10_000]),
-        "full": grid(distribution=DISTRIBUTIONS, n=[30_000]),
-    },
+    scales=TREE_LEVELS.scales,
     counted=count,
     memory=per_subscription(100_000),
     panels=(Panel("nodes", "level", "level, from the root", "nodes per event", log_x=False),),

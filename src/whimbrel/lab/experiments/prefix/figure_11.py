@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.prefix.grown_trees import SETTING
 from whimbrel.lab.harness.claims import order, ratio
-from whimbrel.lab.harness.experiment import Experiment, Point, grid
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
@@ -16,7 +14,7 @@ from whimbrel.overlay.tree.routing_tree import RoutingTree
 THRESHOLDS = [0.1, 0.3, 0.5, 0.8]
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """For each threshold the publications so far, the filters and nodes that the tree then had, and their halves."""
     decay, n = float(point["decay"]), int(point["n"])
     workload = PaperWorkload(Distribution.PARETO, seed=1)
@@ -49,7 +47,7 @@ EXPERIMENT = Experiment(
         "full": grid(n=[10_000], decay=[0.5, 1.0]),
     },
     counted=count,
-    memory=lambda point: 3e8 + 1e5 * float(point["n"]),
+    memory=per_subscription(100_000),
     panels=(
         Panel("updates so far", "filters", "filters", "updates so far", log_x=False, log_y=False,
               where=lambda row: row["decay"] == 0.5),

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from whimbrel.lab.experiments.prefix.grown_trees import SETTING, simulated
+from whimbrel.lab.experiments.prefix.grown_trees import SETTING, false_arrivals, simulated
 from whimbrel.lab.harness.claims import limit
-from whimbrel.lab.harness.experiment import Experiment, Point, grid
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid
 from whimbrel.lab.harness.panels import Line, Panel
 from whimbrel.overlay.router.optimizer import OptimizerSettings
 from whimbrel.overlay.router.prefix_router import PrefixSettings
@@ -17,21 +14,17 @@ from whimbrel.overlay.simulation.scenario import ScenarioOptions
 THRESHOLDS = [0.1, 0.3, 0.8]
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Filters and events come together, as many of each; trees are published by the threshold alone."""
     threshold = float(point["threshold"])
     return false_shares(f"threshold {threshold:.0%}", int(point["events"]), Distribution.PARETO, threshold)
 
 
-def false_shares(series: str, events: int, distribution: Distribution, threshold: float) -> Iterator[Row]:
-    """The share of arrivals that were false positives, and the events that were lost."""
+def false_shares(series: str, events: int, distribution: Distribution, threshold: float) -> CountedRows:
+    """What goes wrong while as many filters as events come, by `false_arrivals`."""
     settings = PrefixSettings(optimizer=OptimizerSettings(threshold, None))
-    report = simulated(
-        ScenarioOptions(filters=events, events=events, together=True, distribution=distribution, prefix=settings)
-    )
-    arrived = float(report["hops_per_event"]) * float(report["events"])
-    yield Row(series, "false positives", 100 * float(report["false_positives"]) / max(arrived, 1.0), "% of arrivals")
-    yield Row(series, "false negatives", float(report["false_negatives"]), "events")
+    options = ScenarioOptions(filters=events, events=events, together=True, distribution=distribution, prefix=settings)
+    return false_arrivals(series, simulated(options))
 
 
 EXPERIMENT = Experiment(

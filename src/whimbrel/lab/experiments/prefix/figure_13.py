@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.prefix.figure_12 import false_shares
 from whimbrel.lab.experiments.prefix.grown_trees import DISTRIBUTIONS, SETTING
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.experiment import Experiment, Point, grid
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.overlay.simulation.paper_workload import Distribution
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """All three at one point, so that claims can compare them."""
     for name in DISTRIBUTIONS:
         yield from false_shares(name, int(point["events"]), Distribution(name), 0.3)

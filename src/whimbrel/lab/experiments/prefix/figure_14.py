@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.prefix.grown_trees import EVENTS, grown
 from whimbrel.lab.experiments.prefix.phrases import LABEL, filters, pages, queries
 from whimbrel.lab.harness.claims import limit, order
-from whimbrel.lab.harness.experiment import Experiment, Point, grid
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 
@@ -17,7 +15,7 @@ SETS = {"few users": 28, "many users": 1_000}
 """Set A has 28 users with thousands of queries each, set B thousands of users with ten."""
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """The place and level of each node, those of the largest prefix, and how many queries share a branch."""
     n = int(point["n"])
     for name, users in SETS.items():
@@ -46,7 +44,7 @@ EXPERIMENT = Experiment(
         "full": grid(n=[80_000]),
     },
     counted=count,
-    memory=lambda point: 3e8 + 5e4 * float(point["n"]),
+    memory=per_subscription(50_000),
     panels=(
         Panel("tree, few users", "place", "node of the tree, in preorder (set A)", "level", log_x=False, log_y=False,
               kind="points"),

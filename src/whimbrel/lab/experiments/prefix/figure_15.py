@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.prefix.figure_14 import SETS
 from whimbrel.lab.experiments.prefix.grown_trees import EVENTS, grown
 from whimbrel.lab.experiments.prefix.phrases import LABEL, filters, pages, queries
 from whimbrel.lab.harness.claims import ratio
-from whimbrel.lab.harness.experiment import Experiment, Point, grid
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Line, Panel
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """The mean prefix of 100 pages, for both sets."""
     for name, users in SETS.items():
         texts = queries(int(point["n"]), users)
@@ -37,7 +35,7 @@ EXPERIMENT = Experiment(
         "full": grid(n=[5_000, 20_000, 43_238]),
     },
     counted=count,
-    memory=lambda point: 3e8 + 5e4 * float(point["n"]),
+    memory=per_subscription(50_000),
     panels=(
         Panel("prefix", "n", "queries", "nodes of a prefix, mean of 100 pages"),
         Panel("share", "n", "queries", "prefix, per mille of the queries", lines=(Line("1 per mille", y=1.0),)),

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.lab.harness.experiment import Point
+from whimbrel.lab.harness.experiment import CountedRows, Point
+from whimbrel.lab.harness.measures import Row
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
@@ -78,3 +79,10 @@ def paper_tree(point: Point) -> tuple[GrownTree, list[Event]]:
 def simulated(options: ScenarioOptions) -> Report:
     """The figures of a simulation with prefix routers."""
     return Simulation(Scenario(options)).run("prefix").report
+
+
+def false_arrivals(series: str, report: Report) -> CountedRows:
+    """The share of arrivals that were false positives, and the events that were lost."""
+    arrived = float(report["hops_per_event"]) * float(report["events"])
+    yield Row(series, "false positives", 100 * float(report["false_positives"]) / max(arrived, 1.0), "% of arrivals")
+    yield Row(series, "false negatives", float(report["false_negatives"]), "events")

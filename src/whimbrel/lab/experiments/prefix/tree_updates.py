@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.prefix.grown_trees import SETTING, simulated
 from whimbrel.lab.harness.claims import slope
-from whimbrel.lab.harness.experiment import Experiment, Point, grid
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.overlay.router.optimizer import OptimizerSettings
@@ -14,7 +12,7 @@ from whimbrel.overlay.router.prefix_router import PrefixSettings
 from whimbrel.overlay.simulation.scenario import ScenarioOptions
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Messages and bytes of tree updates on all links, and messages of filters."""
     settings = PrefixSettings(optimizer=OptimizerSettings(float(point["threshold"]), None))
     size = int(point["filters"])

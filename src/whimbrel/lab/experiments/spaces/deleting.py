@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.spaces.population import NEW, filled, insertion, memory, new_points
 from whimbrel.lab.harness.claims import ratio
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, Timed, TimedWorks, grid
 from whimbrel.lab.harness.panels import Panel
 
 COUNT = 20
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Add and delete the same publications."""
     spaces = filled(1_000, int(point["subscriptions"]), 20)
     new = new_points(COUNT, 20)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.engine.index import Index
 from whimbrel.lab.experiments.spaces.population import filled, insertion, memory, new_points
 from whimbrel.lab.harness.claims import growth, slope
 from whimbrel.lab.harness.contenders import ENGINE
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid
+from whimbrel.lab.harness.experiment import Experiment, Point, Timed, TimedWorks, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.spaces import SubjectSpaces
@@ -17,7 +15,7 @@ COUNTS = [10, 100, 1_000, 10_000, 100_000]
 LARGEST = 100_000
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Publications of 20 constraints; the engine finds the same subscriptions, and keeps nothing."""
     spaces = filled(int(point["publications"]), int(point["subscriptions"]), 20)
     new = new_points(20, 20)

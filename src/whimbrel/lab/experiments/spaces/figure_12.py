@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.spaces.population import filled, insertion, memory, new_points, updates
 from whimbrel.lab.harness.claims import order, slope
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid
 from whimbrel.lab.harness.panels import Panel
 
 COUNT = 20
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Random updates, and for comparison adding a publication of 25 constraints."""
     spaces = filled(1_000, int(point["subscriptions"]), 25)
     yield updates(spaces, None, range(COUNT), "random update")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.spaces.figure_12 import COUNT
+from whimbrel.lab.experiments.spaces.figure_12 import EXPERIMENT as RANDOM_UPDATES
 from whimbrel.lab.experiments.spaces.population import filled, memory, updates
 from whimbrel.lab.harness.claims import order, slope
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks
 from whimbrel.lab.harness.panels import Panel
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Small and random updates."""
     spaces = filled(1_000, int(point["subscriptions"]), 25)
     yield updates(spaces, 1, range(COUNT), "update by 1")
@@ -25,12 +23,7 @@ EXPERIMENT = Experiment(
     figure="figure 13",
     question="How much less does a small update take?",
     why="The index scans only the bounds between the old and the new value: a hundredth of them for a step of one.",
-    scales={
-        "tiny": grid(subscriptions=[10, 500]),
-        "small": grid(subscriptions=[100, 1_000, 10_000]),
-        "paper": grid(subscriptions=[10, 100, 1_000, 10_000, 100_000]),
-        "full": grid(subscriptions=[1_000, 10_000, 100_000, 1_000_000]),
-    },
+    scales=RANDOM_UPDATES.scales,
     timed=measure,
     memory=memory("subscriptions"),
     panels=(Panel("time", "subscriptions", "subscriptions", "CPU us per operation"),),

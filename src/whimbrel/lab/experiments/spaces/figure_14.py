@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from whimbrel.lab.experiments.spaces.population import SERIES, filled, memory
 from whimbrel.lab.harness.claims import linear
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.measure.timing import Times
 from whimbrel.lab.workloads.regions import moved, points, region
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Updates by steps of one length, each with its own time and number of new matches; the medians of both.
 
     An update takes a fraction of a millisecond, so there are many of them. The spread leaves out a tenth at each end.

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from whimbrel.lab.experiments.spaces.population import AT_ONCE, insertion
 from whimbrel.lab.harness.claims import slope
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.spaces import Columns, SubjectSpaces
 
 COUNT = 20
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """Publications far from every subscription, and publications among them with ten matches each."""
     count = int(point["subscriptions"])
     rng = np.random.default_rng(23)

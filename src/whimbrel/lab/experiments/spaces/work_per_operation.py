@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from whimbrel.lab.experiments.spaces.population import filled, memory, new_points
 from whimbrel.lab.harness.claims import ratio, slope
-from whimbrel.lab.harness.experiment import Experiment, Point, grid
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.space_cost import SpacePopulation
@@ -19,7 +17,7 @@ COUNT = 20
 CONSTRAINTS = 25
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Entries passed and regions checked, for new publications and for moves by one step in every dimension."""
     size = int(point["subscriptions"])
     spaces, rng = filled(0, size, CONSTRAINTS), np.random.default_rng(22)
@@ -39,7 +37,7 @@ def count(point: Point) -> Iterator[Row]:
     yield Row("expected, update", "entries", population.expected_crossing(CONSTRAINTS, 1), "per operation")
 
 
-def _counted(series: str, spaces: SubjectSpaces, before: dict[str, int]) -> Iterator[Row]:
+def _counted(series: str, spaces: SubjectSpaces, before: dict[str, int]) -> CountedRows:
     found = {name: value - before[name] for name, value in spaces.work().items()}
     entries = sum(value for name, value in found.items() if name.endswith("_entries"))
     yield Row(series, "entries", entries / COUNT, "per operation")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from whimbrel.lab.harness.contenders import Options, plain
+from whimbrel.lab.harness.contenders import Series, plain
 from whimbrel.lab.workloads import Workload, make
 
-TREE: dict[str, tuple[str, Options]] = {
-    "tree_match": ("equality_tree", {"collapse": False, "successors": False, "aggressive": False})
-}
+TREE: Series = {"tree_match": ("equality_tree", {"collapse": False, "successors": False, "aggressive": False})}
 """The survey's TreeMatch: the equality tree over two values, without its later optimisations."""
 ALL = {**plain("naive", "compiled_naive", "rapid", "modified_rapid", "sgim"), **TREE}
 

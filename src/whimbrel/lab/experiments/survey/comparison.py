@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.survey.bits import ALL, workload_of
 from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.contenders import raced
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 
 FEW, MANY = 250, 1_000
 ONES = [0.06, 0.5]
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The five algorithms and the engine."""
-    workload = workload_of(int(point["n"]), float(point["ones"]))
-    yield from raced(ALL, workload)
+    return raced(ALL, workload_of(int(point["n"]), float(point["ones"])))
 
 
 EXPERIMENT = Experiment(

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.harness.claims import order, saving
-from whimbrel.lab.harness.contenders import Options, work_counted
-from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.contenders import Series, work_counted
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.workloads import make
 
-SERIES: dict[str, tuple[str, Options]] = {
+SERIES: Series = {
     "compiled_naive": ("compiled_naive", {}),
     "sgim": ("sgim", {}),
     "sgim, dynamic": ("sgim", {"grouping": "dynamic"}),
 }
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Predicates evaluated, and groups deleted, on Le Subscribe's workload."""
     n, p = int(point["n"]), float(point["p"])
     workload = make("lesubscribe", n=n, p=p, events=20 if n < 1_000 else 200)
     measures = {"evaluations": "predicate_evaluations", "deleted groups": "groups_deleted"}
-    yield from work_counted(SERIES, workload.subscriptions, workload.events, measures)
+    yield from work_counted(SERIES, workload, measures)
 
 
 EXPERIMENT = Experiment(

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from whimbrel.lab.experiments.survey.bits import TREE, workload_of
 from whimbrel.lab.harness.claims import order, ratio
 from whimbrel.lab.harness.contenders import plain, raced, work_counted
-from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, TimedWorks, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 
 SERIES = {**TREE, **plain("rapid", "modified_rapid")}
 
 
-def count(point: Point) -> Iterator[Row]:
+def count(point: Point) -> CountedRows:
     """Nodes visited by each tree."""
     workload = workload_of(int(point["n"]), float(point["ones"]))
-    yield from work_counted(SERIES, workload.subscriptions, workload.events, {"steps": "nodes_visited"})
+    yield from work_counted(SERIES, workload, {"steps": "nodes_visited"})
 
 
-def measure(point: Point) -> Iterator[Timed | Row]:
+def measure(point: Point) -> TimedWorks:
     """The time of each tree, and of the engine."""
-    workload = workload_of(int(point["n"]), float(point["ones"]))
-    yield from raced(SERIES, workload)
+    return raced(SERIES, workload_of(int(point["n"]), float(point["ones"])))
 
 
 EXPERIMENT = Experiment(

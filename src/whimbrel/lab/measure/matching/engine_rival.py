@@ -17,7 +17,7 @@ from whimbrel.engine.matching import workspace as workspace_module
 from whimbrel.lab.measure.benchmark_results import Progress, no_progress
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.timing import interleaved
-from whimbrel.lab.workloads import make
+from whimbrel.lab.workloads import event_dicts, make
 from whimbrel.language.columnar.terms import SCANNED_FROM
 from whimbrel.ranks.encoding import single_events as singles_module
 
@@ -142,8 +142,7 @@ def batches(index: Index, events: pa.Table, matches_per_event: float, repeat: in
 
 def singles(index: Index, events: pa.Table) -> dict[str, object]:
     """Time `match` on dicts, one by one: the median, and the share of a call that is spent outside of kernels."""
-    rows = events.slice(0, SINGLE_EVENTS).to_pylist()
-    dicts = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    dicts = event_dicts(events.slice(0, SINGLE_EVENTS))
     for event in dicts[:200]:
         index.match(event)
     spent = sorted(_clocked(index, event) for event in dicts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whimbrel.lab.counting_cost import CountingCost, counting_costs
+from tests.matchers.counting_cost import CountingCost, counting_costs
 from whimbrel.lab.workloads import make as make_workload
 from whimbrel.matchers import make
 from whimbrel.model.filter import Filter
