@@ -10,7 +10,7 @@ from whimbrel.lab.measure import broker_bench
 from whimbrel.lab.measure.benchmark_results import no_progress
 from whimbrel.lab.measure.broker_process import BrokerProcess
 from whimbrel.lab.measure.broker_publications import measure_publications
-from whimbrel.lab.measure.broker_streams import measure_streams
+from whimbrel.lab.measure.broker_streams import measure_streams, sent_times
 from whimbrel.lab.measure.broker_webhooks import measure_webhooks
 
 TINY = broker_bench.BrokerSizes(
@@ -29,6 +29,14 @@ def test_every_stream_gets_every_event(tmp_path: Path) -> None:
     row = measure_streams(tmp_path / "data", streams=3, per_second=100, count=20)
     assert row["streams"] == 3 and 0 < row["p50_ms"] <= row["p99_ms"]
     assert 0 < row["deliveries_per_second"] <= 3 * 110 and row["messages_per_read"] >= 0.5
+
+
+def test_an_event_counts_once_wherever_a_stream_is_cut() -> None:
+    text = b"".join(b'id: %d\ndata: {"data":{"bench":1,"sent":%d.25}}\n\n' % (n, n) for n in range(3))
+    for cut in range(len(text)):
+        first, rest = sent_times(text[:cut])
+        second, _ = sent_times(rest + text[cut:])
+        assert first + second == [0.25, 1.25, 2.25], text[:cut]
 
 
 def test_updates_of_publications_are_told(tmp_path: Path) -> None:

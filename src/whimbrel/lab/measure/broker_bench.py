@@ -30,7 +30,6 @@ from whimbrel.lab.measure.broker_webhooks import measure_webhooks
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.workloads import event_dicts, make
 
-_IMPORTED = 20_000
 _CONNECTIONS = 8
 _BOXES = 10_000
 """Subscriptions on publications."""
@@ -94,36 +93,18 @@ def batches(events: Sequence[bytes], count: int, size: int, prefix: str) -> list
 
 async def import_filters(broker: BrokerProcess, filters: Sequence[str]) -> float:
     """Create durable PULL subscriptions. Return the seconds that it took."""
-    began = time.perf_counter()
-    connection = await Connection.open(broker.host, broker.port)
-    for start in range(0, len(filters), _IMPORTED):
-        lines = b"\n".join(msgspec.json.encode({"filter": text}) for text in filters[start : start + _IMPORTED])
-        await connection.request("POST", "/subscriptions/import", lines, "application/x-ndjson")
-    connection.close()
-    return time.perf_counter() - began
+    return await broker.import_lines([msgspec.json.encode({"filter": text}) for text in filters])
 
 
-async def publish_all(broker: BrokerProcess, bodies: Sequence[bytes], connections: int = _CONNECTIONS) -> float:
+async def publish_all(broker: BrokerProcess, bodies: Sequence[bytes]) -> float:
     """Publish all bodies over some connections. Return the seconds that it took."""
-    waiting = list(reversed(bodies))
-
-    async def work() -> None:
-        connection = await Connection.open(broker.host, broker.port)
-        while waiting:
-            await connection.request("POST", "/events", waiting.pop(), BATCH)
-        connection.close()
-
-    began = time.perf_counter()
-    await asyncio.gather(*(work() for _ in range(connections)))
-    return time.perf_counter() - began
+    return await broker.post_all("/events", bodies, BATCH, _CONNECTIONS)
 
 
 def measure_publish(name: str, sizes: BrokerSizes, directory: Path, progress: Progress) -> dict[str, Any]:
     """Durable publishes in batches, nobody reading."""
     filters, events = workload_texts(name, sizes)
-    broker = BrokerProcess(directory)
-    broker.start()
-    try:
+    with BrokerProcess(directory) as broker:
         imported = asyncio.run(import_filters(broker, filters))
         progress(f"{name}: {len(filters):,} subscriptions imported in {imported:.1f} s")
         asyncio.run(publish_all(broker, batches(events, 5_000, sizes.batch, "warm")))
@@ -134,8 +115,6 @@ def measure_publish(name: str, sizes: BrokerSizes, directory: Path, progress: Pr
         seconds = asyncio.run(publish_all(broker, bodies))
         broker_cpu, client_cpu = broker.cpu_seconds() - before, time.process_time() - mine
         used = {name: spent - threads.get(name, 0.0) for name, spent in broker.thread_seconds().items()}
-    finally:
-        broker.stop()
     return {
         "workload": name,
         "subscriptions": len(filters),
@@ -148,13 +127,11 @@ def measure_publish(name: str, sizes: BrokerSizes, directory: Path, progress: Pr
     }
 
 
-def measure_changes(name: str, sizes: BrokerSizes, directory: Path, progress: Progress) -> dict[str, Any]:
+def measure_changes(name: str, sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
     """Durable publishes while 100 subscriptions a second are created and deleted."""
     filters, events = workload_texts(name, sizes)
-    broker = BrokerProcess(directory)
-    broker.start()
 
-    async def work() -> float:
+    async def work(broker: BrokerProcess) -> float:
         await import_filters(broker, filters)
         await publish_all(broker, batches(events, 5_000, sizes.batch, "warm"))
         broker.settle()
@@ -163,18 +140,14 @@ def measure_changes(name: str, sizes: BrokerSizes, directory: Path, progress: Pr
         changing.cancel()
         return seconds
 
-    try:
-        seconds = asyncio.run(work())
-    finally:
-        broker.stop()
+    with BrokerProcess(directory) as broker:
+        seconds = asyncio.run(work(broker))
     return {"workload": name, "events_per_second": round(sizes.events / seconds)}
 
 
 async def _change_forever(broker: BrokerProcess, filters: Sequence[str]) -> None:
     """Create and delete subscriptions, 100 times a second, without waiting for the answers one by one."""
-    free: asyncio.Queue[Connection] = asyncio.Queue()
-    for _ in range(2 * _CONNECTIONS):
-        free.put_nowait(await Connection.open(broker.host, broker.port))
+    free = await _free_connections(broker, 2 * _CONNECTIONS)
     made: list[str] = []
     tasks: set[asyncio.Task[None]] = set()
 
@@ -195,18 +168,20 @@ async def _change_forever(broker: BrokerProcess, filters: Sequence[str]) -> None
         await asyncio.sleep(max(0.0, began + count / 100 - time.perf_counter()))
 
 
+async def _free_connections(broker: BrokerProcess, count: int) -> asyncio.Queue[Connection]:
+    free: asyncio.Queue[Connection] = asyncio.Queue()
+    for _ in range(count):
+        free.put_nowait(await Connection.open(broker.host, broker.port))
+    return free
+
+
 def measure_singles(sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
     """Publishes of one event at 500 a second; milliseconds until the answer."""
-    broker = BrokerProcess(directory)
-    broker.start()
 
-    async def work() -> list[float]:
+    async def work(broker: BrokerProcess) -> list[float]:
         filters, events = workload_texts("hm", sizes)
         await import_filters(broker, filters)
-        connections = [await Connection.open(broker.host, broker.port) for _ in range(_CONNECTIONS)]
-        free: asyncio.Queue[Connection] = asyncio.Queue()
-        for connection in connections:
-            free.put_nowait(connection)
+        free = await _free_connections(broker, _CONNECTIONS)
         times: list[float] = []
 
         async def one(body: bytes, due: float) -> None:
@@ -227,10 +202,8 @@ def measure_singles(sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
         await asyncio.gather(*tasks)
         return times
 
-    try:
-        times = asyncio.run(work())
-    finally:
-        broker.stop()
+    with BrokerProcess(directory) as broker:
+        times = asyncio.run(work(broker))
     return {
         "per_second": 500,
         "p50_ms": round(statistics.median(times), 2),
@@ -241,11 +214,9 @@ def measure_singles(sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
 def measure_start(sizes: BrokerSizes, directory: Path, progress: Progress) -> dict[str, Any]:
     """Import many subscriptions, stop, and start from the saved index; seconds."""
     filters, _ = workload_texts("hm", BrokerSizes(**{**asdict(sizes), "subscriptions": sizes.many}))
-    broker = BrokerProcess(directory)
-    broker.start()
-    imported = asyncio.run(import_filters(broker, filters))
-    progress(f"{sizes.many:,} subscriptions imported in {imported:.1f} s")
-    broker.stop()
+    with BrokerProcess(directory) as broker:
+        imported = asyncio.run(import_filters(broker, filters))
+        progress(f"{sizes.many:,} subscriptions imported in {imported:.1f} s")
     started = broker.start()
     broker.stop()
     return {"subscriptions": sizes.many, "import_seconds": round(imported, 1), "start_seconds": round(started, 2)}
@@ -256,16 +227,13 @@ def measure_pull(sizes: BrokerSizes, directory: Path, progress: Progress) -> dic
     from whimbrel.log import EVENT, LogWriter
     from whimbrel.log.match_list import encode
 
-    broker = BrokerProcess(directory)
-    broker.start()
-
     async def subscribe() -> str:
         connection = await Connection.open(broker.host, broker.port)
         body = await connection.request("POST", "/subscriptions", b'{"filter": "data.rare = 1"}')
         return str(msgspec.json.decode(body)["id"])
 
-    id = asyncio.run(subscribe())
-    broker.stop()
+    with BrokerProcess(directory) as broker:
+        id = asyncio.run(subscribe())
     event = b'{"specversion":"1.0","id":"p%d","source":"bench","type":"e","data":{"rare":%d}}'
     hit, miss = encode([0, 7, 8]), encode([7, 8, 9])  # the subscription is the first entry: its number is 0
     with LogWriter(directory / "log") as writer:
@@ -307,7 +275,7 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
     scratch = Path(tempfile.mkdtemp(prefix="whimbrel-broker-"))
     try:
         publishes = [measure_publish(name, sizes, scratch / name, progress) for name in ("hm", "mixed")]
-        changes = measure_changes("hm", sizes, scratch / "changes", progress)
+        changes = measure_changes("hm", sizes, scratch / "changes")
         singles = measure_singles(sizes, scratch / "singles")
         end_to_end = measure_streams(scratch / "stream", 1, 1_000, 2 * sizes.singles)
         fan_out = measure_streams(scratch / "fan-out", sizes.streams, 150, sizes.fan_out)

@@ -11,11 +11,14 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
-BATCH = "application/cloudevents-batch+json"
-"""The content type of many CloudEvents in one request."""
+BATCH, LINES = "application/cloudevents-batch+json", "application/x-ndjson"
+"""The content types of many CloudEvents in one request, and of JSON lines."""
+_IMPORTED = 20_000
+"""Subscriptions of one request."""
 
 
 def cpu_seconds(process: int) -> float:
@@ -30,13 +33,20 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 class BrokerProcess:
-    """A broker in a temporary directory; `settings` are environment variables, such as WHIMBREL_NAME."""
+    """A broker with its data in a directory; `settings` are environment variables, such as WHIMBREL_NAME."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self._directory = directory
         self._environment = {**os.environ, **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self.host, self.port = "127.0.0.1", 0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> float:
         """Start it, and return the seconds until it is ready."""
@@ -50,13 +60,8 @@ class BrokerProcess:
             if b'"address"' in line:
                 self.port = int(msgspec.json.decode(line)["address"].rpartition(":")[2])
                 break
-        asyncio.run(self._until_ready())
+        self.get("/readyz")
         return time.perf_counter() - began
-
-    async def _until_ready(self) -> None:
-        connection = await Connection.open(self.host, self.port)
-        await connection.request("GET", "/readyz")
-        connection.close()
 
     def stop(self) -> None:
         """End it in an orderly way."""
@@ -71,15 +76,41 @@ class BrokerProcess:
 
     def thread_seconds(self) -> dict[str, float]:
         """The CPU time of each of its threads, as its metrics tell it."""
-        text = asyncio.run(self._metrics()).decode()
-        found = re.findall(r'whimbrel_thread_cpu_seconds_total{thread="([^"]+)"} (\S+)', text)
+        found = re.findall(r'whimbrel_thread_cpu_seconds_total{thread="([^"]+)"} (\S+)', self.get("/metrics"))
         return {name: float(seconds) for name, seconds in found}
 
-    async def _metrics(self) -> bytes:
-        connection = await Connection.open(self.host, self.port)
-        content = await connection.request("GET", "/metrics")
-        connection.close()
-        return content
+    def get(self, path: str) -> str:
+        """The answer to a GET, over a connection of its own."""
+
+        async def ask() -> bytes:
+            connection = await Connection.open(self.host, self.port)
+            try:
+                return await connection.request("GET", path)
+            finally:
+                connection.close()
+
+        return asyncio.run(ask()).decode()
+
+    async def import_lines(self, lines: Sequence[bytes]) -> float:
+        """Create subscriptions, given as JSON. Return the seconds that it took."""
+        groups = [lines[start : start + _IMPORTED] for start in range(0, len(lines), _IMPORTED)]
+        return await self.post_all("/subscriptions/import", [b"\n".join(group) for group in groups], LINES, 1)
+
+    async def post_all(self, path: str, bodies: Sequence[bytes], kind: str, connections: int) -> float:
+        """Post all bodies over some connections. Return the seconds that it took; RuntimeError if one is refused."""
+        waiting = list(reversed(bodies))
+
+        async def work() -> None:
+            connection = await Connection.open(self.host, self.port)
+            while waiting:
+                answer = await connection.request("POST", path, waiting.pop(), kind)
+                if b'"error"' in answer:
+                    raise RuntimeError(f"POST {path}: {answer[:300].decode(errors='replace')}")
+            connection.close()
+
+        began = time.perf_counter()
+        await asyncio.gather(*(work() for _ in range(connections)))
+        return time.perf_counter() - began
 
     def settle(self) -> None:
         """Wait until it has merged and saved what was imported."""

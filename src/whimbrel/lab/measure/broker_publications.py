@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,12 +16,10 @@ from typing import Any
 
 import msgspec
 
-from whimbrel.lab.measure.broker_process import BrokerProcess, Connection
+from whimbrel.lab.measure.broker_process import LINES, BrokerProcess
 
-_LINES = "application/x-ndjson"
 _SIDE, _BOX, _STEP = 1_000.0, 20.0, 10.0
 _CONNECTIONS = 4
-_IMPORTED = 5_000
 
 
 def measure_publications(
@@ -28,20 +27,16 @@ def measure_publications(
 ) -> dict[str, Any]:
     """Updates per second, and how many notifications each of them makes."""
     chance = random.Random(seed)
-    broker = BrokerProcess(directory)
-    broker.start()
-    try:
-        asyncio.run(_import(broker, _boxes(chance, subscriptions)))
+    with BrokerProcess(directory) as broker:
+        asyncio.run(broker.import_lines(_boxes(chance, subscriptions)))
         places = [(chance.uniform(0, _SIDE), chance.uniform(0, _SIDE)) for _ in range(keys)]
         asyncio.run(_send(broker, _bodies(chance, places, keys, batch)))
         bodies = _bodies(chance, places, updates, batch)
         broker.settle()
-        before, mine, told = broker.cpu_seconds(), time.process_time(), asyncio.run(_told(broker))
+        before, mine, told = broker.cpu_seconds(), time.process_time(), _told(broker)
         seconds = asyncio.run(_send(broker, bodies))
         broker_cpu, client_cpu = broker.cpu_seconds() - before, time.process_time() - mine
-        told = asyncio.run(_told(broker)) - told
-    finally:
-        broker.stop()
+        told = _told(broker) - told
     return {
         "subscriptions": subscriptions,
         "publications": keys,
@@ -76,35 +71,13 @@ def _bodies(chance: random.Random, places: list[tuple[float, float]], count: int
     return [b"\n".join(lines[start : start + batch]) for start in range(0, len(lines), batch)]
 
 
-async def _import(broker: BrokerProcess, lines: Sequence[bytes]) -> None:
-    connection = await Connection.open(broker.host, broker.port)
-    for start in range(0, len(lines), _IMPORTED):
-        content = b"\n".join(lines[start : start + _IMPORTED])
-        await connection.request("POST", "/subscriptions/import", content, _LINES)
-    connection.close()
-
-
 async def _send(broker: BrokerProcess, bodies: Sequence[bytes]) -> float:
-    waiting = list(reversed(bodies))
-
-    async def work() -> None:
-        connection = await Connection.open(broker.host, broker.port)
-        while waiting:
-            answer = await connection.request("POST", "/publications", waiting.pop(), _LINES)
-            assert b'"error"' not in answer, answer[:200]
-        connection.close()
-
-    began = time.perf_counter()
-    await asyncio.gather(*(work() for _ in range(_CONNECTIONS)))
-    return time.perf_counter() - began
+    """Post all bodies; the seconds that it took."""
+    return await broker.post_all("/publications", bodies, LINES, _CONNECTIONS)
 
 
-async def _told(broker: BrokerProcess) -> float:
+def _told(broker: BrokerProcess) -> float:
     """How many notifications the broker has made so far."""
-    connection = await Connection.open(broker.host, broker.port)
-    text = await connection.request("GET", "/metrics")
-    connection.close()
-    for line in text.decode().splitlines():
-        if line.startswith("whimbrel_publication_notifications_total "):
-            return float(line.split()[1])
-    raise AssertionError("expected a count of notifications among the metrics")
+    found = re.search(r"^whimbrel_publication_notifications_total (\S+)", broker.get("/metrics"), re.MULTILINE)
+    assert found is not None, "expected a count of notifications among the metrics"
+    return float(found[1])

@@ -17,7 +17,8 @@ import statistics
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,6 +26,9 @@ from whimbrel.lab.measure.broker_process import cpu_seconds, percentile
 
 _SENT = re.compile(rb'"sent":([0-9.]+)}')
 _START_SECONDS = 10.0
+_CONNECTIONS = 8
+_PER_SECOND = 150
+"""Events per second that go to many listeners."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -146,32 +150,19 @@ def _measure(
     program = shutil.which(rival.program)
     if program is None:
         return {"name": rival.name, "skipped": f"{rival.program} is not installed"}
-    directory.mkdir(parents=True)
     port = _free_port()
-    server = subprocess.Popen(rival.command(directory, port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port)
-        before, mine = cpu_seconds(server.pid), time.process_time()
+    with _running(rival, directory, port) as server:
+        before, mine = cpu_seconds(server), time.process_time()
         seconds = asyncio.run(_publish_all(rival, port, events, batch))
         published = {
             "events_per_second": round(len(events) / seconds),
-            "server_us_per_event": round((cpu_seconds(server.pid) - before) / len(events) * 1e6, 1),
+            "server_us_per_event": round((cpu_seconds(server) - before) / len(events) * 1e6, 1),
             "client_us_per_event": round((time.process_time() - mine) / len(events) * 1e6, 1),
         }
-    finally:
-        server.kill()
-        server.wait()
-    shutil.rmtree(directory)
-    directory.mkdir()
-    server = subprocess.Popen(rival.command(directory, port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port)
-        before, mine = cpu_seconds(server.pid), time.process_time()
+    with _running(rival, directory, port) as server:
+        before, mine = cpu_seconds(server), time.process_time()
         times, seconds = asyncio.run(_fan_out(rival, port, streams, fan_out))
-        server_cpu, client_cpu = cpu_seconds(server.pid) - before, time.process_time() - mine
-    finally:
-        server.kill()
-        server.wait()
+        server_cpu, client_cpu = cpu_seconds(server) - before, time.process_time() - mine
     delivered = {
         "streams": streams,
         "deliveries_per_second": round(len(times) / seconds),
@@ -183,12 +174,24 @@ def _measure(
     return {"name": rival.name, "publish": published, "fan_out": delivered}
 
 
-async def _publish_all(
-    rival: RivalBroker, port: int, events: Sequence[bytes], batch: int, connections: int = 8
-) -> float:
+@contextmanager
+def _running(rival: RivalBroker, directory: Path, port: int) -> Iterator[int]:
+    """The process of a server that is ready, with an empty directory, which is deleted when it has ended."""
+    directory.mkdir(parents=True)
+    server = subprocess.Popen(rival.command(directory, port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(port)
+        yield server.pid
+    finally:
+        server.kill()
+        server.wait()
+        shutil.rmtree(directory)
+
+
+async def _publish_all(rival: RivalBroker, port: int, events: Sequence[bytes], batch: int) -> float:
     """Publish in batches over some connections, each of which waits for the answers of its batch; seconds."""
     waiting = [events[start : start + batch] for start in range(0, len(events), batch)]
-    opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(connections)]
+    opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(_CONNECTIONS)]
     for number, connection in enumerate(opened):
         await rival.prepare(connection, number)
 
@@ -203,13 +206,11 @@ async def _publish_all(
         writer.close()
 
     began = time.perf_counter()
-    await asyncio.gather(*(work(number) for number in range(connections)))
+    await asyncio.gather(*(work(number) for number in range(_CONNECTIONS)))
     return time.perf_counter() - began
 
 
-async def _fan_out(
-    rival: RivalBroker, port: int, streams: int, count: int, per_second: int = 150
-) -> tuple[list[float], float]:
+async def _fan_out(rival: RivalBroker, port: int, streams: int, count: int) -> tuple[list[float], float]:
     """Publish at a rate to many listeners; the milliseconds of all deliveries, and the seconds of the run."""
     times: list[float] = []
     reader, writer = publisher = await asyncio.open_connection("127.0.0.1", port)
@@ -220,14 +221,14 @@ async def _fan_out(
     began = time.perf_counter()
     number = 0
     while number < count:
-        due = min(count, int((time.perf_counter() - began) * per_second) + 1)
+        due = min(count, int((time.perf_counter() - began) * _PER_SECOND) + 1)
         sent = time.perf_counter()
         group = [b'{"id":"s%d","data":{"bench":1,"sent":%f}}' % (one, sent) for one in range(number, due)]
         writer.write(b"".join(rival.publish(0, event) for event in group))
         left, number = len(group), due
         while left > 0:
             left -= rival.acknowledged(await reader.readline())
-        await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
+        await asyncio.sleep(max(0.0, began + number / _PER_SECOND - time.perf_counter()))
     async with asyncio.timeout(120):
         await asyncio.gather(*listening)
     seconds = time.perf_counter() - began

@@ -17,15 +17,11 @@ _SENT = re.compile(rb'"sent":([0-9.]+)}')
 
 def measure_streams(directory: Path, streams: int, per_second: int, count: int) -> dict[str, Any]:
     """Publish at a rate to streams that match everything; milliseconds from publish to stream."""
-    broker = BrokerProcess(directory)
-    broker.start()
-    run = _StreamRun(broker, streams, per_second, count)
-    mine, its = time.process_time(), broker.cpu_seconds()
-    try:
+    with BrokerProcess(directory) as broker:
+        run = _StreamRun(broker, streams, per_second, count)
+        mine, its = time.process_time(), broker.cpu_seconds()
         seconds = asyncio.run(run.work())
         broker_cpu = broker.cpu_seconds() - its
-    finally:
-        broker.stop()
     arrived = run.arrived
     return {
         "streams": streams,
@@ -37,6 +33,16 @@ def measure_streams(directory: Path, streams: int, per_second: int, count: int) 
         "broker_cpu": round(broker_cpu / seconds, 2),
         "client_cpu": round((time.process_time() - mine) / seconds, 2),
     }
+
+
+def sent_times(text: bytes) -> tuple[list[float], bytes]:
+    """When the events in a piece of a stream were sent, and what is left behind the last of them.
+
+    >>> sent_times(b'data: {"sent":1.5}\\n\\ndata: {"sent":2')
+    ([1.5], b'\\n\\ndata: {"sent":2')
+    """
+    found = list(_SENT.finditer(text))
+    return [float(sent[1]) for sent in found], text[found[-1].end() if found else 0 :]
 
 
 class _StreamRun:
@@ -83,9 +89,7 @@ class _StreamRun:
             piece = await connection.reader.read(1 << 16)
             now = time.perf_counter()
             self.reads += 1
-            found = _SENT.findall(rest + piece)
-            rest = (rest + piece)[-200:] if not found else piece[piece.rfind(b"data: ") :][-200:]
-            rest = b"" if piece.endswith(b"\n\n") else rest
+            found, rest = sent_times(rest + piece)
             seen += len(found)
-            self.arrived.extend((now - float(sent)) * 1e3 for sent in found)
+            self.arrived.extend((now - sent) * 1e3 for sent in found)
         connection.close()

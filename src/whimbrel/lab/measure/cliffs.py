@@ -18,6 +18,7 @@ import pyarrow as pa
 from whimbrel.engine.index import Index
 from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, LoadForm, MatchForm, SourceFields
+from whimbrel.lab.measure.live_changes import settle
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.timing import Times, interleaved
 
@@ -161,8 +162,7 @@ def _loaded(form: MatchForm, sizes: CliffSizes, divide: int) -> _Loaded:
     index = _load(texts, form.timestamps)
     if form.change is not None:
         form.change(index, texts)
-        while index._subscriptions.segments.merging:  # merges take time of their own
-            time.sleep(0.005)
+        settle(index)
     source = Random(form.name)
     events = [form.event(source) for _ in range(sizes.events)]
     lines = [json.dumps(event, ensure_ascii=False).encode() for event in events]

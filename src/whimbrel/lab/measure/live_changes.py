@@ -92,7 +92,7 @@ def _warm_up() -> None:
     for id, filter in zip(*(workload.subscriptions[name].to_pylist() for name in ("id", "filter")), strict=True):
         index.add(id, filter)
     index.match(event_dicts(workload.events)[0])
-    _settle(index)
+    settle(index)
 
 
 def _loaded(sizes: LiveSizes, progress: Progress) -> tuple[Index, list[dict[str, Any]]]:
@@ -102,7 +102,7 @@ def _loaded(sizes: LiveSizes, progress: Progress) -> tuple[Index, list[dict[str,
         progress(f"loading {first + count:,} of {sizes.subscriptions:,} subscriptions")
         subscriptions = make("lesubscribe", n=count, events=1, seed=seed).subscriptions
         index.add_many(subscriptions.set_column(0, "id", pa.array(range(first, first + count))))
-    _settle(index)
+    settle(index)
     return index, event_dicts(make("lesubscribe", n=1, events=sizes.events).events)
 
 
@@ -118,7 +118,7 @@ def _changes(index: Index, sizes: LiveSizes, progress: Progress) -> list[CallTim
     rows = []
     for what, changes, change in kinds:
         progress(f"{what}: {len(texts):,}")
-        rows.append(_timed(what, (lambda c=change, a=one: c(*a) for one in changes), lambda: _settle(index)))  # type: ignore[misc]
+        rows.append(_timed(what, (lambda c=change, a=one: c(*a) for one in changes), lambda: settle(index)))  # type: ignore[misc]
         _look(index, change)
     return rows
 
@@ -139,7 +139,7 @@ def _matches(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progr
     with _adding(index, sizes):
         for what, chosen in kinds.items():
             rows.append(_timed(f"{what}, {_PER_SECOND:,} adds/s", _matching(index, chosen, sizes.seconds)))
-    _settle(index)
+    settle(index)
     return rows
 
 
@@ -198,7 +198,7 @@ def _misses(sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
     workload = make("mixed", n=sizes.missed, events=sizes.events)
     index = Index()
     index.add_many(workload.subscriptions)
-    _settle(index)
+    settle(index)
     events = event_dicts(workload.events)
     ids = workload.subscriptions["id"].to_pylist()[: len(events)]
     index.near_misses(events[0])
@@ -208,7 +208,7 @@ def _misses(sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
     ]
 
 
-def _settle(index: Index) -> None:
+def settle(index: Index) -> None:
     """Wait until background merges have ended."""
     while index._subscriptions.segments.merging:
         time.sleep(0.005)
