@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -13,6 +14,7 @@ import pytest
 from tests.broker.processes import BrokerProcess
 from tests.broker.webhooks.receiver import Receiver
 from tests.broker.webhooks.test_webhooks import SETTINGS, delivery, publish, subscribe, wait_for
+from whimbrel.broker.webhooks.host_queues import PER_HOST
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,10 @@ def without_table(broker: BrokerProcess, table: str) -> Iterator[None]:
             yield
         finally:
             store.execute(f"ALTER TABLE away RENAME TO {table}")
+
+
+def is_granted(http: httpx.Client, id: str) -> bool:
+    return bool(delivery(http, id)["consent"] == "granted")
 
 
 def troubles(http: httpx.Client) -> int:
@@ -73,3 +79,19 @@ def test_what_could_not_be_stored_is_stored_later(
         broker.kill()
         broker.start()
         assert delivery(http, made["id"])["state"] == "disabled" and len(receiver.got) == 1
+
+
+def test_batches_that_cannot_be_planned_leave_their_turn_to_others(http: httpx.Client, broker: BrokerProcess) -> None:
+    with Receiver() as receiver:
+        many = [subscribe(http, receiver, "planned", protocolsettings={"batch": 5}) for _ in range(PER_HOST)]
+        single = subscribe(http, receiver, "single")
+        for made in (*many, single):
+            wait_for(partial(is_granted, http, made["id"]))
+        with without_table(broker, "webhook"):
+            before = troubles(http)
+            publish(http, "planned")
+            wait_for(lambda: troubles(http) > before)
+            publish(http, "single")
+            (got,) = receiver.wait(1)
+            assert got.json["data"]["topic"] == "single"
+        assert len(receiver.wait(1 + PER_HOST)) == 1 + PER_HOST

@@ -113,11 +113,8 @@ class Webhooks:
             channel = self._channel(held.id)
             state = channel.state
             assert state is not None
-            channel.state = state._replace(
-                disabled=None, attempts=0, failing=None, due=None,
-                consent="none" if state.consent == "refused" else state.consent,
-            )  # fmt: skip
-            self._save(channel)
+            consent = "none" if state.consent == "refused" else state.consent
+            self._set_state(channel, state._replace(disabled=None, attempts=0, failing=None, due=None, consent=consent))
             self._engine.wake(held.id, changed=True)
 
         await self._in_engine(work())
@@ -129,8 +126,8 @@ class Webhooks:
         async def work() -> None:
             channel = self._channel(held.id)
             assert channel.state is not None
-            channel.state = channel.state._replace(disabled="by-owner", attempts=0, failing=None, due=None)
-            self._save(channel)
+            state = channel.state._replace(disabled="by-owner", attempts=0, failing=None, due=None)
+            self._set_state(channel, state)
 
         await self._in_engine(work())
 
@@ -200,10 +197,10 @@ class Webhooks:
             given = read_rate(rate or "*")
             if channel.state is None or channel.state.callback != callback_digest(secret) or not given.granted:
                 return False
-            channel.state = channel.state._replace(
+            state = channel.state._replace(
                 consent="granted", rate=given.rate, callback=None, attempts=0, failing=None, due=None, problem=None
             )
-            self._save(channel)
+            self._set_state(channel, state)
             self._engine.wake(id, changed=True)
             return True
 
@@ -222,8 +219,9 @@ class Webhooks:
             raise NotFound("Expected a subscription with a sink, but it has ended")
         return channel
 
-    def _save(self, channel: Channel) -> None:
-        self._engine.deliverer.records.set_state(channel.id, channel.state)
+    def _set_state(self, channel: Channel, state: WebhookState) -> None:
+        channel.state = state
+        self._engine.deliverer.records.set_state(channel.id, state)
 
     async def _in_engine(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(self._engine.run(work))

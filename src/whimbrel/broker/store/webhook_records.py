@@ -66,10 +66,10 @@ class UndeliveredMessage(NamedTuple):
 
 
 class WebhookChanges(NamedTuple):
-    """What deliveries changed, to be stored together. A state of None is deleted. Numbers are ignored."""
+    """What deliveries changed, to be stored together. Numbers are ignored."""
 
     cursors: Mapping[str, Cursor]
-    states: Mapping[str, WebhookState | None]
+    states: Mapping[str, WebhookState]
     attempts: Sequence[Attempt]
     undelivered: Sequence[UndeliveredMessage]
 

@@ -72,10 +72,9 @@ class SqliteWebhooks:
                 if id in live:
                     move_cursor(connection, id, cursor)
             for id, state in changes.states.items():
-                connection.execute("DELETE FROM webhook WHERE id = ?", (id,))
-                if state is not None and id in live:
+                if id in live:
                     marks = ", ".join("?" * (1 + len(state)))
-                    connection.execute(f"INSERT INTO webhook VALUES ({marks})", (id, *state))
+                    connection.execute(f"INSERT OR REPLACE INTO webhook VALUES ({marks})", (id, *state))
             _append(connection, "attempt", [one for one in changes.attempts if one.id in live], keep)
             _append(connection, "undelivered", [one for one in changes.undelivered if one.id in live], keep)
             if changes.attempts:

@@ -27,6 +27,7 @@ BODIES_BYTES = 128 << 20
 """Bytes of all requests that are being sent; a turn waits while there are more."""
 SLOW_SECONDS = 5.0
 """A host that takes longer to answer gets a smaller share."""
+_CONSENT = Outgoing("consent", "", b"", 0, "")  # what an attempt to ask for consent is noted as
 
 logger = logging.getLogger("whimbrel.broker")
 
@@ -110,20 +111,20 @@ class Deliverer:
         """The handshake. Without consent nothing is sent until it is asked for again, or given by the callback."""
         callback, digest = new_callback(self._settings.public_url)
         # The callback may be called before the receiver answers.
-        channel.state = state._replace(callback=digest)
-        self.records.set_state(channel.id, channel.state)
+        self._set_state(channel, state._replace(callback=digest))
         began = monotonic()
         answer, problem = await self._request(target, options(target, self._origin, callback))
+        assert channel.state is not None
         state = channel.state
         if state.consent == "granted":  # by the callback, meanwhile
             return AT_ONCE, True
         if answer is None or answer.status in (429, 502, 503, 504):
-            self._note(channel, Outgoing("consent", "", b"", 0, ""), answer, problem, began)
+            self._note(channel, _CONSENT, answer, problem, began)
             self._fail(channel, target, state, answer, problem or f"status {answer.status if answer else ''}", [])
             return AT_ONCE, False
         consent = read_consent(answer, self._origin, target.settings.rate)
-        self._note(channel, Outgoing("consent", "", b"", 0, ""), answer, consent.problem, began)
-        channel.state = state._replace(
+        self._note(channel, _CONSENT, answer, consent.problem, began)
+        decided = state._replace(
             consent="granted" if consent.granted else "refused",
             rate=consent.rate,
             callback=None if consent.granted else digest,
@@ -132,7 +133,7 @@ class Deliverer:
             due=None,
             problem=consent.problem,
         )
-        self.records.set_state(channel.id, channel.state)
+        self._set_state(channel, decided)
         return AT_ONCE, True
 
     async def _send(
@@ -176,16 +177,16 @@ class Deliverer:
         self.counts["delivered"] += len(messages)
         self._advance(channel, messages)
         if state.attempts or state.problem is not None:
-            channel.state = state._replace(attempts=0, failing=None, due=None, problem=None)
-            self.records.set_state(channel.id, channel.state)
+            self._set_state(channel, state._replace(attempts=0, failing=None, due=None, problem=None))
+
+    def _set_state(self, channel: Channel, state: WebhookState) -> None:
+        channel.state = state
+        self.records.set_state(channel.id, state)
 
     def _advance(self, channel: Channel, messages: list[StoredMessage]) -> None:
         channel.position = messages[-1].cursor
         self.records.move(channel.id, channel.position)
-        last = messages[-1].cursor.place
-        channel.buffer = (
-            [] if channel.buffer[-1:] == messages[-1:] else [one for one in channel.buffer if one.cursor.place > last]
-        )
+        channel.buffer = [one for one in channel.buffer if one.cursor.place > channel.position.place]
 
     def _fail(
         self, channel: Channel, target: WebhookTarget, state: WebhookState, answer: HttpResponse | None, problem: str,
@@ -211,19 +212,15 @@ class Deliverer:
             self._disable(channel, state, "failing", problem)
             return
         channel.buffer = []
-        channel.state = state._replace(
-            attempts=attempts,
-            failing=state.failing or now,
-            due=now + int(pause * 1e6),
-            problem=problem,
-        )
-        self.records.set_state(channel.id, channel.state)
+        due = now + int(pause * 1e6)
+        failing = state.failing or now
+        self._set_state(channel, state._replace(attempts=attempts, failing=failing, due=due, problem=problem))
 
     def _disable(self, channel: Channel, state: WebhookState, reason: str, problem: str) -> None:
         logger.warning("the webhook of subscription %s is disabled: %s (%s)", channel.id, reason, problem)
         channel.buffer = []
-        channel.state = state._replace(disabled=reason, attempts=0, failing=None, due=None, problem=problem)
-        self.records.set_state(channel.id, channel.state)
+        stopped = state._replace(disabled=reason, attempts=0, failing=None, due=None, problem=problem)
+        self._set_state(channel, stopped)
 
     async def _request(self, target: WebhookTarget, request: bytes) -> tuple[HttpResponse | None, str | None]:
         """The answer, or the problem if none came."""

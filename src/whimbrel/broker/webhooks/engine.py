@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from time import time
 from typing import Any, TypeVar
 
@@ -110,11 +111,11 @@ class WebhookEngine:
     def watch(self, id: str, number: int, wake: bool) -> None:
         """Note that a subscription with a sink was created or changed. Unless `wake` is set, it waits for a match."""
         self._watched.add(number)
-        self._call(self.wake if wake else self._reload, id, True)
+        self._call(partial(self.wake, id, changed=True) if wake else partial(self._reload, id))
 
     def changed(self, id: str) -> None:
         """Load a subscription again that ended or has other secrets."""
-        self._call(self._reload, id, True)
+        self._call(self._reload, id)
 
     def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run something in the event loop of webhooks."""
@@ -162,9 +163,9 @@ class WebhookEngine:
             self._queue(channel)
         self._dispatch()
 
-    def _reload(self, id: str, changed: bool) -> None:
+    def _reload(self, id: str) -> None:
         if id in self._channels:
-            self.wake(id, changed)
+            self.wake(id, changed=True)
 
     def _call(self, function: Callable[..., object], *arguments: object) -> None:
         if not self._stopping:
@@ -220,6 +221,7 @@ class WebhookEngine:
                 await self._loop.run_in_executor(records.pool, records.save)
             except Exception:
                 self._in_trouble("cursors and attempts of webhooks could not be stored")
+                records.refused()
                 return False
             records.saved()
         return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from time import time
 
 from whimbrel.broker.delivery.digests import DIGEST_BYTES, closed, next_window
 from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
@@ -25,6 +26,8 @@ PLANNED = 256
 """Messages of batches that one plan has, at most, unless one batch has more."""
 BUFFER_BYTES = 128 << 10
 """Bytes of messages that a channel keeps for its next turns."""
+REFUSED_SECONDS = 1.0
+"""When a channel is looked at again whose plan the store refuses; until then others have its turn."""
 
 
 class RequestPlanner:
@@ -58,7 +61,11 @@ class RequestPlanner:
                 if not ready:
                     return [], next_window(messages[0].time, target.digest.seconds) / 1e6
                 messages = ready
-            if not await self._plan(channel, messages[-1].cursor):
+            self._plan(channel, messages[-1].cursor)
+        if not self._records.is_stored(channel.id):
+            if not await self._records.stored():
+                return [], time() + REFUSED_SECONDS
+            if channel.is_stale or channel.state is None or channel.state.disabled is not None:  # changed meanwhile
                 return [], AT_ONCE
         found = fitting(messages, target.batch, REQUEST_BYTES if target.digest is None else DIGEST_BYTES)
         channel.buffer = _kept(messages, len(found))
@@ -69,13 +76,11 @@ class RequestPlanner:
         until = None if channel.state is None else channel.state.until
         return None if until is None or until.place <= channel.position.place else until
 
-    async def _plan(self, channel: Channel, until: Cursor) -> bool:
-        """Store how far messages are cut into requests; False if the channel was changed meanwhile."""
+    def _plan(self, channel: Channel, until: Cursor) -> None:
+        """Set how far messages are cut into requests."""
         assert channel.state is not None
         channel.state = channel.state._replace(until_offset=until.offset, until_part=until.part)
         self._records.set_state(channel.id, channel.state)
-        await self._records.stored()
-        return not channel.is_stale and channel.state.disabled is None
 
     async def _enough(
         self, channel: Channel, target: WebhookTarget, until: Cursor | None

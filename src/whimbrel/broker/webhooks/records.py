@@ -23,17 +23,19 @@ class WebhookRecords:
 
     def __init__(self, store: WebhookStore) -> None:
         self._store = store
-        self._pool = ThreadPoolExecutor(1, "whimbrel-webhook-store")
+        self.pool = ThreadPoolExecutor(1, "whimbrel-webhook-store")
+        """The thread that stores."""
         self._empty()
         self._saving: WebhookChanges | None = None
-        self._waiters: list[asyncio.Future[None]] = []
-        self._saving_waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[bool]] = []
+        self._saving_waiters: list[asyncio.Future[bool]] = []
+        self._is_refused = False  # what was ready last
         self.urgent = asyncio.Event()
         """Set while somebody waits for what he changed to be stored."""
 
     def _empty(self) -> None:
         self._cursors: dict[str, Cursor] = {}
-        self._states: dict[str, WebhookState | None] = {}
+        self._states: dict[str, WebhookState] = {}
         self._attempts: dict[str, list[Attempt]] = {}
         self._noted = 0  # attempts
         self._undelivered: list[UndeliveredMessage] = []
@@ -54,7 +56,7 @@ class WebhookRecords:
         """The subscription that was given a callback; its receiver may be faster than the store."""
         for states in (self._states, {} if self._saving is None else self._saving.states):
             for id, state in states.items():
-                if state is not None and state.callback == digest:
+                if state.callback == digest:
                     return id
         return self._store.by_callback(digest)
 
@@ -62,9 +64,13 @@ class WebhookRecords:
         """Move the cursor of a subscription: messages up to it are done."""
         self._cursors[id] = cursor
 
-    def set_state(self, id: str, state: WebhookState | None) -> None:
-        """Set how the deliveries of a subscription stand; None for a new one."""
+    def set_state(self, id: str, state: WebhookState) -> None:
+        """Set how the deliveries of a subscription stand."""
         self._states[id] = state
+
+    def is_stored(self, id: str) -> bool:
+        """Whether the store has all that was set of a subscription's state."""
+        return id not in self._states and (self._saving is None or id not in self._saving.states)
 
     def attempted(self, attempt: Attempt) -> None:
         """Keep an attempt, to be stored; of one subscription the newest."""
@@ -81,12 +87,14 @@ class WebhookRecords:
         """Keep a delivery that was given up, to be stored."""
         self._undelivered.append(undelivered)
 
-    async def stored(self) -> None:
-        """Wait until everything that was changed up to now is stored."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def stored(self) -> bool:
+        """Wait until everything that was changed up to now is stored; False, perhaps at once, if the store refuses."""
+        if self._is_refused:
+            return False
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         self.urgent.set()
-        await waiter
+        return await waiter
 
     def take(self) -> bool:
         """Make what waits ready for `save`; False if there is nothing. What was not saved is still ready."""
@@ -108,16 +116,21 @@ class WebhookRecords:
 
     def saved(self) -> None:
         """Forget what was ready: it is stored."""
-        self._saving = None
-        for waiter in self._saving_waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._saving_waiters = []
+        self._saving, self._is_refused = None, False
+        self._tell(self._saving_waiters, True)
 
-    @property
-    def pool(self) -> ThreadPoolExecutor:
-        """The thread that stores."""
-        return self._pool
+    def refused(self) -> None:
+        """Let nobody wait for a store that refuses: what was ready stays so."""
+        self._is_refused = True
+        self._tell(self._saving_waiters, False)
+        self._tell(self._waiters, False)
+
+    @staticmethod
+    def _tell(waiters: list[asyncio.Future[bool]], is_stored: bool) -> None:
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(is_stored)
+        waiters.clear()
 
 
 def now_us() -> int:
