@@ -1,4 +1,4 @@
-"""The broker over HTTP: a pure ASGI application. A module of endpoints ends with its `OPERATIONS`.
+"""The broker over HTTP: a pure ASGI application. A module of endpoints declares its `OPERATIONS`.
 
 app                               all operations as one application
 guard                             what a request must pass first: size, host and origin, token, rate

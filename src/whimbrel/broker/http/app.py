@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -31,6 +29,7 @@ from whimbrel.broker.http import (
 from whimbrel.broker.http.exchange import ErrorAnswer, Problem, answer, error_answer
 from whimbrel.broker.http.guard import Guard, RateLimits
 from whimbrel.broker.http.openapi import Documents
+from whimbrel.broker.http.operation import Endpoint
 from whimbrel.broker.http.request_log import RequestLog
 from whimbrel.broker.peering.connector import Connector
 from whimbrel.broker.peering.metrics import OverlayCollector
@@ -39,8 +38,6 @@ from whimbrel.broker.peering.route_tracing import Tracer
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.metrics import Metrics
 from whimbrel.model.errors import WhimbrelError
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 OPERATIONS = [
     *publish.OPERATIONS,

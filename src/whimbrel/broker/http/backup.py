@@ -10,14 +10,18 @@ from starlette.responses import Response, StreamingResponse
 
 from whimbrel.broker.backup.sending import send
 from whimbrel.broker.http.exchange import broker_of, principal_of
-from whimbrel.broker.http.operation import Operation
+from whimbrel.broker.http.operation import Operations
 from whimbrel.broker.service.broker import Broker
 
 _KIND = "application/vnd.whimbrel.backup"
 
 
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add("GET", "/backup", {200: _KIND})
 async def backup(request: Request) -> Response:
-    """GET /backup."""
+    """A backup as a stream: see `whimbrel backup`."""
     broker = broker_of(request)
     principal_of(request, "admin")
     frames = send(Path(broker.settings.data), broker.log, broker.retention.stamps)
@@ -33,6 +37,3 @@ async def _frames(broker: Broker, frames: Iterator[bytes]) -> AsyncIterator[byte
         close = getattr(frames, "close", None)
         if close is not None:
             await broker.runtime.in_thread(close)
-
-
-OPERATIONS = [Operation("GET", "/backup", backup, "A backup as a stream: see `whimbrel backup`.", {200: _KIND})]

@@ -149,14 +149,30 @@ def read_body(body: bytes, decoder: msgspec.json.Decoder[T], code: str) -> T:
 
 
 def number_of(request: Request, name: str, default: float, low: float, high: float) -> float:
-    """A number of the query, within bounds; whole if the default is."""
+    """A number of the query, within bounds."""
     text = request.query_params.get(name)
     if text is None:
         return default
     value = float(text) if _NUMBER.fullmatch(text) else math.nan
-    if not low <= value <= high or (isinstance(default, int) and not text.isdigit()):
+    if not low <= value <= high:
         raise BadRequest(f"Expected {name} from {low:g} to {high:g}, but got {text[:40]!r}")
     return value
+
+
+def integer_of(request: Request, name: str, default: int, low: int, high: int) -> int:
+    """A whole number of the query, within bounds."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+    if not low <= value <= high:
+        raise BadRequest(f"Expected {name} from {low:g} to {high:g}, but got {text[:40]!r}")
+    return value
+
+
+def limit_of(request: Request) -> int:
+    """How many items one page may have."""
+    return integer_of(request, "limit", 100, 1, 1_000)
 
 
 def answer(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -13,18 +13,17 @@ from starlette.responses import Response
 
 from whimbrel.broker.delivery.history import scan
 from whimbrel.broker.http.exchange import (
-    ErrorAnswer,
     Problem,
     answer,
     body_of,
     broker_of,
-    number_of,
+    integer_of,
     principal_of,
     problem_of,
     read_body,
 )
 from whimbrel.broker.http.messages import PulledMessage
-from whimbrel.broker.http.operation import Operation, json_body
+from whimbrel.broker.http.operation import Operations, json_body
 from whimbrel.broker.requests.errors import BadRequest, NotFound
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, filter_of, read_request
 from whimbrel.broker.service.broker import Broker
@@ -131,8 +130,17 @@ _explain_requests = msgspec.json.Decoder(ExplainRequest)
 _events_named = msgspec.json.Decoder(EventNamed)
 
 
+_EXPLAINED: dict[str, Any] = {
+    "type": "object",
+    "required": ["filter", "matched", "conjunctions"],
+    "properties": {"filter": {"type": "string"}, "matched": {"type": "boolean"}, "conjunctions": {"type": "array"}},
+}
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add("POST", "/subscriptions/validate", {200: Validation}, json_body(SubscriptionRequest), errors=(413,))
 async def validate(request: Request) -> Response:
-    """POST /subscriptions/validate: whether a subscription would be taken, and what its filter means."""
+    """Say whether a subscription would be taken, and what its filter means."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     try:
         filter = await broker.subscriptions.checked(read_request(await body_of(request)), principal)
@@ -154,8 +162,9 @@ def _validated(broker: Broker, filter: Filter) -> Validation:
     )
 
 
+@OPERATIONS.add("POST", "/subscriptions/explain", {200: _EXPLAINED}, json_body(ExplainRequest), errors=(404, 422))
 async def explain(request: Request) -> Response:
-    """POST /subscriptions/explain: why an event matches a filter, or why not."""
+    """Say why an event matches a filter, or why not."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     asked = read_body(await body_of(request), _explain_requests, "invalid-subscription")
     event = await _event_of(broker, asked, principal)
@@ -166,8 +175,9 @@ async def explain(request: Request) -> Response:
     return answer(await broker.runtime.in_background(explained))
 
 
+@OPERATIONS.add("POST", "/subscriptions/{id}/explain", {200: _EXPLAINED}, json_body(EventNamed), errors=(404, 422))
 async def explain_one(request: Request) -> Response:
-    """POST /subscriptions/{id}/explain: why an event matches a subscription's present filter, or why not."""
+    """Say why an event, given or at an offset, matches a subscription or not."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = broker.subscriptions.find(request.path_params["id"], principal)
     event = await _event_of(broker, read_body(await body_of(request), _events_named, "invalid-request"), principal)
@@ -186,8 +196,15 @@ def _explained(filter: Filter, event: Event, rules: Rules) -> dict[str, object]:
     return {"filter": str(filter), **explanation}
 
 
+@OPERATIONS.add(
+    "POST",
+    "/subscriptions/near-misses",
+    {200: {"type": "object", "required": ["near_misses"]}},
+    json_body(EventNamed),
+    errors=(404, 422),
+)
 async def near_misses(request: Request) -> Response:
-    """POST /subscriptions/near-misses: the subscriptions that an event almost matches."""
+    """Show the subscriptions that an event almost matches, fewest failed constraints first."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     asked = read_body(await body_of(request), _events_named, "invalid-request")
     if not 1 <= asked.limit <= 100:
@@ -210,12 +227,24 @@ def _nearest(broker: Broker, principal: Principal, event: Event, limit: int) -> 
     return [one.to_dict() for one in index.near_misses(event.plain, limit)]
 
 
+@OPERATIONS.add(
+    "POST",
+    "/subscriptions/preview",
+    {200: Preview},
+    json_body(SubscriptionRequest),
+    query={
+        "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 20},
+        "events": {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 10_000},
+        "near": {"type": "integer", "minimum": 0, "maximum": 50, "default": 0},
+    },
+    errors=(422,),
+)
 async def preview(request: Request) -> Response:
-    """POST /subscriptions/preview: what a subscription would have matched among the newest stored events."""
+    """Show what a subscription would have matched among stored events."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    limit = int(number_of(request, "limit", 20, 0, 1000))
-    count = int(number_of(request, "events", 10_000, 1, 100_000))
-    near = int(number_of(request, "near", 0, 0, 50))
+    limit = integer_of(request, "limit", 20, 0, 1000)
+    count = integer_of(request, "events", 10_000, 1, 100_000)
+    near = integer_of(request, "near", 0, 0, 50)
     asked = read_request(await body_of(request))
     filter = await broker.runtime.in_parser(filter_of, asked, principal.rules, broker.index.schema)
     return answer(await broker.runtime.in_background(_previewed, broker, filter, principal, count, limit, near))
@@ -263,8 +292,9 @@ def _last(messages: list[tuple[int, bytes]], limit: int) -> list[tuple[int, byte
     return messages[len(messages) - kept :]
 
 
+@OPERATIONS.add("GET", "/subscriptions/lint", {200: LintAnswer})
 async def lint(request: Request) -> Response:
-    """GET /subscriptions/lint: what is suspicious about the caller's subscriptions, alone and beside each other."""
+    """Say what is suspicious about one's subscriptions."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     return answer(await broker.runtime.in_background(_linted, broker, principal))
 
@@ -296,64 +326,3 @@ async def _event_of(broker: Broker, named: EventNamed | ExplainRequest, principa
         if kind == EVENT and allows_text(principal.rules, raw, broker.index.timestamps):
             return Event.of(raw, broker.index.timestamps)
     raise NotFound("Expected the offset of an event")
-
-
-_EXPLAINED: dict[str, Any] = {
-    "type": "object",
-    "required": ["filter", "matched", "conjunctions"],
-    "properties": {"filter": {"type": "string"}, "matched": {"type": "boolean"}, "conjunctions": {"type": "array"}},
-}
-OPERATIONS = [
-    Operation(
-        "POST",
-        "/subscriptions/validate",
-        validate,
-        "Say whether a subscription would be taken, and what its filter means.",
-        {200: Validation, 413: ErrorAnswer},
-        json_body(SubscriptionRequest),
-    ),
-    Operation(
-        "POST",
-        "/subscriptions/explain",
-        explain,
-        "Say why an event matches a filter, or why not.",
-        {200: _EXPLAINED, 404: ErrorAnswer, 422: ErrorAnswer},
-        json_body(ExplainRequest),
-    ),
-    Operation(
-        "POST",
-        "/subscriptions/{id}/explain",
-        explain_one,
-        "Say why an event, given or at an offset, matches a subscription or not.",
-        {200: _EXPLAINED, 404: ErrorAnswer, 422: ErrorAnswer},
-        json_body(EventNamed),
-    ),
-    Operation(
-        "POST",
-        "/subscriptions/near-misses",
-        near_misses,
-        "Show the subscriptions that an event almost matches, fewest failed constraints first.",
-        {200: {"type": "object", "required": ["near_misses"]}, 404: ErrorAnswer, 422: ErrorAnswer},
-        json_body(EventNamed),
-    ),
-    Operation(
-        "POST",
-        "/subscriptions/preview",
-        preview,
-        "Show what a subscription would have matched among stored events.",
-        {200: Preview, 422: ErrorAnswer},
-        json_body(SubscriptionRequest),
-        query={
-            "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 20},
-            "events": {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 10_000},
-            "near": {"type": "integer", "minimum": 0, "maximum": 50, "default": 0},
-        },
-    ),
-    Operation(
-        "GET",
-        "/subscriptions/lint",
-        lint,
-        "Say what is suspicious about one's subscriptions.",
-        {200: LintAnswer},
-    ),
-]

@@ -11,8 +11,8 @@ import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from whimbrel.broker.http.exchange import ErrorAnswer, answer, body_of, broker_of, number_of, principal_of, problem_of
-from whimbrel.broker.http.operation import LINES, OBJECT, JsonSchema, Operation
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, integer_of, number_of, principal_of, problem_of
+from whimbrel.broker.http.operation import LINES, OBJECT, JsonSchema, Operations
 from whimbrel.broker.requests.errors import BadRequest, Truncated, Unprocessable, UnsupportedMediaType
 from whimbrel.broker.service.matches import NotAtWatermark
 from whimbrel.log import EVENT, BelowFloor, BeyondEnd, LogReader
@@ -38,23 +38,39 @@ class CommitAnswer(msgspec.Struct):
     repeated: bool
 
 
+_OFFSET: JsonSchema = {"type": "integer", "minimum": 0, "maximum": _LAST}
+RANGE: dict[str, JsonSchema] = {"from": _OFFSET, "until": _OFFSET}
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add(
+    "GET",
+    "/matches",
+    {200: MatchStatus},
+    query={"wait": {"type": "number", "minimum": 0, "maximum": 60, "default": 0}},
+    errors=(403,),
+)
 async def status(request: Request) -> Response:
-    """GET /matches: what waits for its match lists; with `wait`, when something does."""
+    """How far events are matched, and what waits. For engines outside of the broker, as all of these."""
     broker, _ = broker_of(request), principal_of(request, "match")
     found = await broker.matches.wait(number_of(request, "wait", 0.0, 0, 60))
     return answer(found)
 
 
+@OPERATIONS.add("GET", "/matches/settings", {200: OBJECT}, errors=(403,))
 async def settings(request: Request) -> Response:
-    """GET /matches/settings: how events are read."""
+    """How events are read: attributes with timestamps, and the schema."""
     broker, _ = broker_of(request), principal_of(request, "match")
     schema = broker.index.schema
     document = None if schema is None else schema.to_document()
     return answer({"timestamps": sorted(broker.index.timestamps), "schema": document})
 
 
+@OPERATIONS.add(
+    "POST", "/matches/commits", {200: CommitAnswer, 409: OBJECT}, {MEDIA_TYPE: MEDIA_TYPE}, errors=(403, 413, 415, 422)
+)
 async def commit(request: Request) -> Response:
-    """POST /matches/commits: the lists of a range."""
+    """Bring the match lists of a range that begins at the watermark. 409 says where that is."""
     broker, _ = broker_of(request), principal_of(request, "match")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != MEDIA_TYPE:
@@ -70,8 +86,9 @@ async def commit(request: Request) -> Response:
     return answer(CommitAnswer(taken.watermark, taken.repeated))
 
 
+@OPERATIONS.add("GET", "/log", {200: ARROW}, query=RANGE, errors=(403, 410, 422))
 async def log(request: Request) -> Response:
-    """GET /log: the events of a range, as many as fit a page."""
+    """Events of the log as an Arrow stream, a page at a time: `next` in its metadata is where the next one begins."""
     broker, _ = broker_of(request), principal_of(request, "match")
     first, until = _range(request)
     return await broker.runtime.in_thread(_page, broker.log, first, until)
@@ -108,7 +125,7 @@ async def export_versions(request: Request) -> Response:
     """GET /subscriptions/export?from=&until=: every version that overlaps a range, one per line."""
     broker, _ = broker_of(request), principal_of(request, "match")
     first, until = _range(request)
-    since = int(number_of(request, "since", 0, 0, _LAST))
+    since = integer_of(request, "since", 0, 0, _LAST)
     found = broker.matches.versions(first, broker.matches.end if until is None else until, since)
 
     async def lines() -> AsyncIterator[bytes]:
@@ -123,45 +140,8 @@ def _lines(versions: Iterator[SubscriptionVersion]) -> bytes:
 
 
 def _range(request: Request) -> tuple[int, int | None]:
-    first = int(number_of(request, "from", 0, 0, _LAST))
-    until = int(number_of(request, "until", -1, 0, _LAST))
+    first = integer_of(request, "from", 0, 0, _LAST)
+    until = integer_of(request, "until", -1, 0, _LAST)
     if 0 <= until < first:
         raise BadRequest(f"Expected a range, but got [{first}, {until})")
     return first, None if until < 0 else until
-
-
-_OFFSET: JsonSchema = {"type": "integer", "minimum": 0, "maximum": _LAST}
-RANGE: dict[str, JsonSchema] = {"from": _OFFSET, "until": _OFFSET}
-OPERATIONS = [
-    Operation(
-        "GET",
-        "/matches",
-        status,
-        "How far events are matched, and what waits. For engines outside of the broker, as all of these.",
-        {200: MatchStatus, 403: ErrorAnswer},
-        query={"wait": {"type": "number", "minimum": 0, "maximum": 60, "default": 0}},
-    ),
-    Operation(
-        "GET",
-        "/matches/settings",
-        settings,
-        "How events are read: attributes with timestamps, and the schema.",
-        {200: OBJECT, 403: ErrorAnswer},
-    ),
-    Operation(
-        "POST",
-        "/matches/commits",
-        commit,
-        "Bring the match lists of a range that begins at the watermark. 409 says where that is.",
-        {200: CommitAnswer, 403: ErrorAnswer, 409: OBJECT, 413: ErrorAnswer, 415: ErrorAnswer, 422: ErrorAnswer},
-        {MEDIA_TYPE: MEDIA_TYPE},
-    ),
-    Operation(
-        "GET",
-        "/log",
-        log,
-        "Events of the log as an Arrow stream, a page at a time: `next` in its metadata is where the next one begins.",
-        {200: ARROW, 403: ErrorAnswer, 410: ErrorAnswer, 422: ErrorAnswer},
-        query=RANGE,
-    ),
-]

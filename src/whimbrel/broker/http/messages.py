@@ -17,16 +17,8 @@ from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.outbox import EPHEMERAL_POLICIES, Policy
 from whimbrel.broker.delivery.streaming import Read, follow
-from whimbrel.broker.http.exchange import (
-    ErrorAnswer,
-    answer,
-    body_of,
-    broker_of,
-    number_of,
-    principal_of,
-    read_body,
-)
-from whimbrel.broker.http.operation import CURSOR, PAGE, Operation, json_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, number_of, principal_of, read_body
+from whimbrel.broker.http.operation import CURSOR, PAGE, Operations, json_body
 from whimbrel.broker.requests.errors import BadRequest, Truncated, Unprocessable
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.store import Cursor
@@ -66,11 +58,43 @@ class AckRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
 _acks = msgspec.json.Decoder(AckRequest)
 
 
+_ONE = "/subscriptions/{id}"
+_ACK = {
+    "oneOf": [
+        {
+            "type": "object",
+            "required": ["offset"],
+            "properties": {"offset": {"type": "integer", "minimum": -1}},
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "required": ["cursor"],
+            "properties": {"cursor": CURSOR},
+            "additionalProperties": False,
+        },
+    ]
+}
+_EVENTS = "text/event-stream"
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add(
+    "GET",
+    f"{_ONE}/messages",
+    {200: PullAnswer},
+    query={
+        "after": CURSOR,
+        "limit": PAGE,
+        "wait": {"type": "number", "minimum": 0, "maximum": 60, "default": 0},
+    },
+    errors=(404, 410, 422),
+)
 async def pull(request: Request) -> Response:
-    """GET /subscriptions/{id}/messages."""
+    """Pull messages behind a cursor; never moves the cursor."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = broker.subscriptions.find(request.path_params["id"], principal)
-    limit = int(number_of(request, "limit", 100, 1, 1000))
+    limit = limit_of(request)
     wait = number_of(request, "wait", 0.0, 0, 60)
     after = request.query_params.get("after")
     cursor = None if after is None else read_cursor(after)
@@ -85,8 +109,11 @@ async def pull(request: Request) -> Response:
     return answer(PullAnswer(messages, complete))
 
 
+@OPERATIONS.add(
+    "POST", f"{_ONE}/ack", {200: {"type": "object", "required": ["cursor"]}}, json_body(_ACK), errors=(404, 422)
+)
 async def acknowledge(request: Request) -> Response:
-    """POST /subscriptions/{id}/ack."""
+    """Move the cursor: messages up to it are done."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = broker.subscriptions.find(request.path_params["id"], principal)
     asked = read_body(await body_of(request), _acks, "invalid-request")
@@ -104,8 +131,9 @@ def read_cursor(text: str) -> Cursor:
         raise Unprocessable(str(error), "bad-cursor") from None
 
 
+@OPERATIONS.add("GET", f"{_ONE}/stream", {200: _EVENTS}, headers={"last-event-id": CURSOR}, errors=(404, 422))
 async def stream(request: Request) -> Response:
-    """GET /subscriptions/{id}/stream: Server-Sent Events, from Last-Event-ID or the acknowledged cursor on."""
+    """Server-Sent Events, from Last-Event-ID, which is acknowledged, or the cursor on."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = broker.subscriptions.find(request.path_params["id"], principal)
     last = request.headers.get("last-event-id")
@@ -117,8 +145,21 @@ async def stream(request: Request) -> Response:
     return EventStream(request, opened, broker.delivery.reader_of(held), cursor, broker.delivery.close_stream)
 
 
+@OPERATIONS.add(
+    "GET",
+    "/stream",
+    {200: _EVENTS},
+    query={
+        "filter": {"type": "string", "default": "TRUE"},
+        "dialect": {"type": "string", "default": "sql"},
+        "on": {"enum": ["events", "publications"], "type": "string", "default": "events"},
+        "leave": {"enum": ["true", "false"], "type": "string", "default": "false"},
+        "policy": {"enum": list(EPHEMERAL_POLICIES), "type": "string", "default": "drop-oldest"},
+    },
+    errors=(422,),
+)
 async def ephemeral_stream(request: Request) -> Response:
-    """GET /stream?filter=: Server-Sent Events of what a filter matches from now on.
+    """Server-Sent Events of what a filter matches from now on.
 
     With `on=publications` the publications that it matches already come first, as enters.
     """
@@ -218,67 +259,3 @@ async def _until_gone(receive: Receive, stream: Stream) -> None:
 
 def _notice(name: str, content: object) -> bytes:
     return f"event: {name}\ndata: {json.dumps(content)}\n\n".encode()
-
-
-_ONE = "/subscriptions/{id}"
-_ACK = {
-    "oneOf": [
-        {
-            "type": "object",
-            "required": ["offset"],
-            "properties": {"offset": {"type": "integer", "minimum": -1}},
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "required": ["cursor"],
-            "properties": {"cursor": CURSOR},
-            "additionalProperties": False,
-        },
-    ]
-}
-_EVENTS = "text/event-stream"
-OPERATIONS = [
-    Operation(
-        "GET",
-        f"{_ONE}/messages",
-        pull,
-        "Pull messages behind a cursor; never moves the cursor.",
-        {200: PullAnswer, 404: ErrorAnswer, 410: ErrorAnswer, 422: ErrorAnswer},
-        query={
-            "after": CURSOR,
-            "limit": PAGE,
-            "wait": {"type": "number", "minimum": 0, "maximum": 60, "default": 0},
-        },
-    ),
-    Operation(
-        "POST",
-        f"{_ONE}/ack",
-        acknowledge,
-        "Move the cursor: messages up to it are done.",
-        {200: {"type": "object", "required": ["cursor"]}, 404: ErrorAnswer, 422: ErrorAnswer},
-        json_body(_ACK),
-    ),
-    Operation(
-        "GET",
-        f"{_ONE}/stream",
-        stream,
-        "Server-Sent Events, from Last-Event-ID, which is acknowledged, or the cursor on.",
-        {200: _EVENTS, 404: ErrorAnswer, 422: ErrorAnswer},
-        headers={"last-event-id": CURSOR},
-    ),
-    Operation(
-        "GET",
-        "/stream",
-        ephemeral_stream,
-        "Server-Sent Events of what a filter matches from now on.",
-        {200: _EVENTS, 422: ErrorAnswer},
-        query={
-            "filter": {"type": "string", "default": "TRUE"},
-            "dialect": {"type": "string", "default": "sql"},
-            "on": {"enum": ["events", "publications"], "type": "string", "default": "events"},
-            "leave": {"enum": ["true", "false"], "type": "string", "default": "false"},
-            "policy": {"enum": list(EPHEMERAL_POLICIES), "type": "string", "default": "drop-oldest"},
-        },
-    ),
-]

@@ -62,10 +62,12 @@ def _described(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str, An
         "parameters": parameters,
         "responses": {},
     }
+    if operation.description:
+        described["description"] = " ".join(operation.description.split())
     if operation.body:
         content = {kind: {"schema": _schema(shape, schemas)} for kind, shape in operation.body.items()}
         described["requestBody"] = {"required": True, "content": content}
-    for status, shape in operation.answers.items():
+    for status, shape in {**operation.answers, **dict.fromkeys(operation.errors, ErrorAnswer)}.items():
         described["responses"][str(status)] = _response(operation, status, shape, schemas)
     for refused, text in _REFUSED.items():
         described["responses"].setdefault(refused, {"description": text} | _content(ErrorAnswer, schemas))

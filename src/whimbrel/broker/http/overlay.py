@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from whimbrel.broker.http.exchange import ErrorAnswer, answer, body_of, error_answer, principal_of
-from whimbrel.broker.http.operation import OBJECT, Operation, json_body
+from whimbrel.broker.http.exchange import answer, body_of, error_answer, principal_of
+from whimbrel.broker.http.operation import OBJECT, Operations, json_body
 from whimbrel.broker.http.socket import no_socket
 from whimbrel.broker.peering import wire
 from whimbrel.broker.peering.connector import Connector
@@ -69,21 +69,27 @@ async def link(websocket: WebSocket) -> None:
     await connector.serve_accepted(AcceptedConnection(websocket), principal)
 
 
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add("GET", "/overlay", {200: OBJECT})
 async def status(request: Request) -> Response:
-    """GET /overlay."""
+    """Links, topology and routing of this broker."""
     _look(request)
     return answer(await overlay_status(request.app.state.peering))
 
 
+@OPERATIONS.add("GET", "/overlay.svg", {200: "image/svg+xml"})
 async def picture(request: Request) -> Response:
-    """GET /overlay.svg."""
+    """Brokers and links as a picture."""
     _look(request)
     drawn = await overlay_picture(request.app.state.peering)
     return Response(drawn, media_type="image/svg+xml", headers={"content-security-policy": "default-src 'none'"})
 
 
+@OPERATIONS.add("POST", "/overlay/trace", {200: OBJECT}, json_body(OBJECT), errors=(422,))
 async def trace(request: Request) -> Response:
-    """POST /overlay/trace: an event as filters see it."""
+    """Which brokers would forward an event, by which node and filter, and which would stop it."""
     principal_of(request, "admin")
     peering: Peering = request.app.state.peering
     peering.activate()
@@ -91,16 +97,18 @@ async def trace(request: Request) -> Response:
     return answer({"hops": await tracer.trace(await body_of(request))})
 
 
+@OPERATIONS.add("DELETE", "/overlay/links/{peer}", {204: None}, errors=(404,))
 async def end(request: Request) -> Response:
-    """DELETE /overlay/links/{peer}."""
+    """End a link for good, and forget the peer's filters."""
     principal_of(request, "admin")
     peering: Peering = request.app.state.peering
     await peering.end_link(request.path_params["peer"], "removed")
     return Response(status_code=204)
 
 
+@OPERATIONS.add("GET", LINK_PATH, {101: None}, errors=(400, 401, 403, 426))
 async def no_link(request: Request) -> Response:
-    """Refuse a request to link that does not ask for a WebSocket."""
+    """The WebSocket of a peer, with the subprotocol whimbrel.overlay; for other brokers."""
     return await no_socket(request)
 
 
@@ -109,31 +117,3 @@ def _look(request: Request) -> None:
     principal: Principal = request.scope["whimbrel.principal"]
     if principal.rules:
         raise Forbidden("Expected a token without rules")
-
-
-OPERATIONS = [
-    Operation("GET", "/overlay", status, "Links, topology and routing of this broker.", {200: OBJECT}),
-    Operation("GET", "/overlay.svg", picture, "Brokers and links as a picture.", {200: "image/svg+xml"}),
-    Operation(
-        "POST",
-        "/overlay/trace",
-        trace,
-        "Which brokers would forward an event, by which node and filter, and which would stop it.",
-        {200: OBJECT, 422: ErrorAnswer},
-        json_body(OBJECT),
-    ),
-    Operation(
-        "DELETE",
-        "/overlay/links/{peer}",
-        end,
-        "End a link for good, and forget the peer's filters.",
-        {204: None, 404: ErrorAnswer},
-    ),
-    Operation(
-        "GET",
-        LINK_PATH,
-        no_link,
-        "The WebSocket of a peer, with the subprotocol whimbrel.overlay; for other brokers.",
-        {101: None, 400: ErrorAnswer, 401: ErrorAnswer, 403: ErrorAnswer, 426: ErrorAnswer},
-    ),
-]

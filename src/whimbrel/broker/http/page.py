@@ -15,9 +15,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from whimbrel.broker.http.exchange import ErrorAnswer, answer, body_of, broker_of, principal_of, read_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of, read_body
 from whimbrel.broker.http.guard import FILES, own_origin
-from whimbrel.broker.http.operation import Operation, json_body
+from whimbrel.broker.http.operation import Operations, json_body
 from whimbrel.broker.page.sessions import cookie, session_name
 from whimbrel.broker.requests.errors import Forbidden, NotFound
 from whimbrel.broker.service.broker import Broker
@@ -106,8 +106,12 @@ def _sent(request: Request, name: str) -> Response:
 _logins = msgspec.json.Decoder(LoginRequest)
 
 
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add("POST", "/login", {200: SessionAnswer}, json_body(LoginRequest), errors=(401, 422))
 async def login(request: Request) -> Response:
-    """POST /login: begin a session of a token, kept by a cookie that scripts cannot read."""
+    """Begin a session of the live page, kept by a cookie."""
     broker = broker_of(request)
     _check_origin(request)
     asked = read_body(await body_of(request), _logins, "invalid-token")
@@ -116,8 +120,9 @@ async def login(request: Request) -> Response:
     return answer(_session(principal, True), 200, {"set-cookie": cookie(name, request.url.scheme == "https")})
 
 
+@OPERATIONS.add("POST", "/logout", {204: None})
 async def logout(request: Request) -> Response:
-    """POST /logout: end the session."""
+    """End a session of the live page."""
     _check_origin(request)
     broker_of(request).sessions.end(session_name(request.headers.get("cookie", "")) or "")
     return Response(status_code=204, headers={"set-cookie": cookie("", request.url.scheme == "https")})
@@ -130,8 +135,9 @@ def _check_origin(request: Request) -> None:
         raise Forbidden("Expected a request of the broker's own page")
 
 
+@OPERATIONS.add("GET", "/session", {200: SessionAnswer}, errors=(401,))
 async def session(request: Request) -> Response:
-    """GET /session: who calls."""
+    """Say who calls."""
     principal: Principal = request.scope["whimbrel.principal"]
     has_session = "authorization" not in request.headers and broker_of(request).needs_tokens
     return answer(_session(principal, has_session))
@@ -141,8 +147,9 @@ def _session(principal: Principal, has_session: bool) -> SessionAnswer:
     return SessionAnswer(principal.name, sorted(principal.scopes), bool(principal.rules), has_session)
 
 
+@OPERATIONS.add("GET", "/live", {200: "text/event-stream"})
 async def live(request: Request) -> Response:
-    """GET /live: what the broker does, each second, as Server-Sent Events."""
+    """Rates, latencies and matched events, each second."""
     principal = principal_of(request, "subscribe")
     if principal.rules:
         raise Forbidden("Expected a token without rules, because this shows everybody's events")
@@ -164,18 +171,3 @@ async def _seconds(broker: Broker, principal: Principal) -> AsyncIterator[bytes]
             name = b"second"
     finally:
         await asyncio.shield(feed.aclose())
-
-
-OPERATIONS = [
-    Operation("GET", "/live", live, "Rates, latencies and matched events, each second.", {200: "text/event-stream"}),
-    Operation(
-        "POST",
-        "/login",
-        login,
-        "Begin a session of the live page, kept by a cookie.",
-        {200: SessionAnswer, 401: ErrorAnswer, 422: ErrorAnswer},
-        json_body(LoginRequest),
-    ),
-    Operation("POST", "/logout", logout, "End a session of the live page.", {204: None}),
-    Operation("GET", "/session", session, "Say who calls.", {200: SessionAnswer, 401: ErrorAnswer}),
-]

@@ -8,16 +8,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import (
-    ErrorAnswer,
-    answer,
-    body_of,
-    broker_of,
-    number_of,
-    principal_of,
-    problem_of,
-)
-from whimbrel.broker.http.operation import IF_MATCH, LINES, OBJECT, PAGE, Operation, json_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, principal_of, problem_of
+from whimbrel.broker.http.operation import IF_MATCH, LINES, OBJECT, PAGES, TAGGED, Operations, json_body
 from whimbrel.broker.http.publish import EventResult, PublishAnswer
 from whimbrel.broker.http.subscriptions import if_match
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, read_update, read_update_lines
@@ -47,18 +39,42 @@ class PublicationPage(msgspec.Struct):
     next: str | None
 
 
+UPDATE_ERRORS = (403, 404, 412, 413, 422, 429)
+_ONE = "/publications/{key}"
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add(
+    "PUT",
+    _ONE,
+    {200: EventResult},
+    json_body(OBJECT),
+    headers=IF_MATCH,
+    answer_headers=TAGGED,
+    errors=UPDATE_ERRORS,
+)
 async def put(request: Request) -> Response:
-    """PUT /publications/{key}."""
+    """Give a publication a new state. The answer comes when it is on disk."""
     return await _update(request, UpdateKind.PUT)
 
 
+@OPERATIONS.add(
+    "PATCH",
+    _ONE,
+    {200: EventResult},
+    json_body(OBJECT),
+    headers=IF_MATCH,
+    answer_headers=TAGGED,
+    errors=UPDATE_ERRORS,
+)
 async def patch(request: Request) -> Response:
-    """PATCH /publications/{key}."""
+    """Change some attributes of a publication: a JSON merge patch, in which null deletes."""
     return await _update(request, UpdateKind.PATCH)
 
 
+@OPERATIONS.add("DELETE", _ONE, {200: EventResult}, headers=IF_MATCH, errors=(404, 412, 422))
 async def delete(request: Request) -> Response:
-    """DELETE /publications/{key}."""
+    """Delete a publication. All that matched it are told."""
     return await _update(request, UpdateKind.DELETE)
 
 
@@ -67,24 +83,27 @@ async def _update(request: Request, kind: UpdateKind) -> Response:
     return await answer_update(request, principal, kind, lambda updates: broker.publications.update(updates, principal))
 
 
+@OPERATIONS.add("GET", _ONE, {200: PublicationShown}, answer_headers=TAGGED, errors=(404, 422))
 async def read(request: Request) -> Response:
-    """GET /publications/{key}."""
+    """Read a publication."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = await broker.runtime.in_thread(broker.publications.find, request.path_params["key"], principal)
     return answer(shown_publication(held), headers={"etag": f'"{held.offset}"'})
 
 
+@OPERATIONS.add("GET", "/publications", {200: PublicationPage}, query=PAGES)
 async def listing(request: Request) -> Response:
-    """GET /publications."""
+    """List publications, in the order of their keys."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    limit = int(number_of(request, "limit", 100, 1, 1000))
+    limit = limit_of(request)
     after = request.query_params.get("after", "")
     found, next_key = await broker.runtime.in_thread(broker.publications.page, principal, after, limit)
     return answer(PublicationPage([shown_publication(one) for one in found], next_key))
 
 
+@OPERATIONS.add("POST", "/publications", {200: PublishAnswer, 422: PublishAnswer}, {LINES: LINES}, errors=(413,))
 async def update_lines(request: Request) -> Response:
-    """POST /publications: one update per line."""
+    """Change many: one {"key", "state"}, {"key", "patch"} or {"key", "delete": true} per line."""
     broker, principal = broker_of(request), principal_of(request, "publish")
     return await answer_lines(request, principal, lambda updates: broker.publications.update(updates, principal))
 
@@ -126,69 +145,3 @@ async def answer_lines(request: Request, principal: Principal, update: Update) -
 def shown_publication(held: StoredPublication) -> PublicationShown:
     """A publication as the API shows it."""
     return PublicationShown(held.key, held.offset, time_text(held.time), msgspec.Raw(held.state))
-
-
-UPDATE_ERRORS = {
-    403: ErrorAnswer,
-    404: ErrorAnswer,
-    412: ErrorAnswer,
-    413: ErrorAnswer,
-    422: ErrorAnswer,
-    429: ErrorAnswer,
-}
-_ONE = "/publications/{key}"
-_TAGGED = ("etag",)
-OPERATIONS = [
-    Operation(
-        "PUT",
-        _ONE,
-        put,
-        "Give a publication a new state. The answer comes when it is on disk.",
-        {200: EventResult, **UPDATE_ERRORS},
-        json_body(OBJECT),
-        headers={"if-match": IF_MATCH},
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "PATCH",
-        _ONE,
-        patch,
-        "Change some attributes of a publication: a JSON merge patch, in which null deletes.",
-        {200: EventResult, **UPDATE_ERRORS},
-        json_body(OBJECT),
-        headers={"if-match": IF_MATCH},
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        delete,
-        "Delete a publication. All that matched it are told.",
-        {200: EventResult, 404: ErrorAnswer, 412: ErrorAnswer, 422: ErrorAnswer},
-        headers={"if-match": IF_MATCH},
-    ),
-    Operation(
-        "GET",
-        _ONE,
-        read,
-        "Read a publication.",
-        {200: PublicationShown, 404: ErrorAnswer, 422: ErrorAnswer},
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "GET",
-        "/publications",
-        listing,
-        "List publications, in the order of their keys.",
-        {200: PublicationPage},
-        query={"after": {"type": "string"}, "limit": PAGE},
-    ),
-    Operation(
-        "POST",
-        "/publications",
-        update_lines,
-        'Change many: one {"key", "state"}, {"key", "patch"} or {"key", "delete": true} per line.',
-        {200: PublishAnswer, 413: ErrorAnswer, 422: PublishAnswer},
-        {LINES: LINES},
-    ),
-]

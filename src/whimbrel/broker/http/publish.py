@@ -14,18 +14,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from whimbrel.broker.http.exchange import (
-    ErrorAnswer,
     Problem,
     answer,
     body_of,
     broker_of,
     hold,
-    number_of,
+    integer_of,
+    limit_of,
     pieces_of,
     principal_of,
     problem_of,
 )
-from whimbrel.broker.http.operation import LINES, PAGE, Operation
+from whimbrel.broker.http.operation import LINES, PAGE, Operations
 from whimbrel.broker.requests.envelope import Incoming, PlainEvents, is_lines, read_events, read_lines
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, TooManyRequests, Unavailable
 from whimbrel.broker.requests.request_trace import RequestTrace
@@ -83,8 +83,42 @@ _plain = PlainEvents()
 _encode = msgspec.json.Encoder().encode
 
 
+_CLOUD_EVENT = {
+    "type": "object",
+    "required": ["specversion", "id", "source", "type"],
+    "properties": {
+        "specversion": {"const": "1.0", "type": "string"},
+        "id": {"type": "string", "minLength": 1},
+        "source": {"type": "string", "minLength": 1},
+        "type": {"type": "string", "minLength": 1},
+    },
+}
+_TRACE = {
+    "traceparent": {"type": "string", "description": "A trace that events without one carry on (W3C Trace Context)."},
+    "tracestate": {"type": "string"},
+}
+_CONTEXT = {
+    f"ce-{name}": {"type": "string", "description": "Binary mode: the body is the data."}
+    for name in ("specversion", "id", "source", "type", "subject", "time")
+}
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add(
+    "POST",
+    "/events",
+    {200: PublishAnswer, 422: PublishAnswer},
+    {
+        "application/cloudevents+json": _CLOUD_EVENT,
+        "application/cloudevents-batch+json": {"type": "array", "items": _CLOUD_EVENT},
+        "application/json": {},
+        LINES: LINES,
+    },
+    headers=_CONTEXT | _TRACE,
+    errors=(413, 415),
+)
 async def publish(request: Request) -> Response:
-    """Publish the events of a request."""
+    """Publish events. The answer comes when they are on disk."""
     principal = principal_of(request, "publish")
     headers = dict(request.headers.items())
     kind = headers.get("content-type", "")
@@ -180,11 +214,14 @@ async def _line_groups(request: Request) -> AsyncIterator[list[bytes]]:
         yield lines
 
 
+@OPERATIONS.add(
+    "GET", "/dead-letters", {200: DeadLetterPage}, query={"after": {"type": "integer", "minimum": 0}, "limit": PAGE}
+)
 async def dead_letters(request: Request) -> Response:
-    """GET /dead-letters: events that were refused, with reasons; one's own, or all for an admin."""
+    """Events that were refused, with reasons."""
     broker, principal = broker_of(request), principal_of(request, "publish")
-    limit = int(number_of(request, "limit", 100, 1, 1000))
-    after = int(number_of(request, "after", 0, 0, 1 << 53))
+    limit = limit_of(request)
+    after = integer_of(request, "after", 0, 0, 1 << 53)
     return answer(await broker.runtime.in_background(_letters, broker, principal, after, limit))
 
 
@@ -204,47 +241,3 @@ def _letters(broker: Broker, principal: Principal, after: int, limit: int) -> De
                 text, reason = letter.event.decode(errors="replace"), msgspec.json.decode(letter.reason)
                 shown.append(DeadLetterShown(letter.number, letter.time, letter.owner, reason, text))
     return DeadLetterPage(shown, after)
-
-
-_CLOUD_EVENT = {
-    "type": "object",
-    "required": ["specversion", "id", "source", "type"],
-    "properties": {
-        "specversion": {"const": "1.0", "type": "string"},
-        "id": {"type": "string", "minLength": 1},
-        "source": {"type": "string", "minLength": 1},
-        "type": {"type": "string", "minLength": 1},
-    },
-}
-_TRACE = {
-    "traceparent": {"type": "string", "description": "A trace that events without one carry on (W3C Trace Context)."},
-    "tracestate": {"type": "string"},
-}
-_CONTEXT = {
-    f"ce-{name}": {"type": "string", "description": "Binary mode: the body is the data."}
-    for name in ("specversion", "id", "source", "type", "subject", "time")
-}
-OPERATIONS = [
-    Operation(
-        "POST",
-        "/events",
-        publish,
-        "Publish events. The answer comes when they are on disk.",
-        {200: PublishAnswer, 413: ErrorAnswer, 415: ErrorAnswer, 422: PublishAnswer},
-        {
-            "application/cloudevents+json": _CLOUD_EVENT,
-            "application/cloudevents-batch+json": {"type": "array", "items": _CLOUD_EVENT},
-            "application/json": {},
-            LINES: LINES,
-        },
-        headers=_CONTEXT | _TRACE,
-    ),
-    Operation(
-        "GET",
-        "/dead-letters",
-        dead_letters,
-        "Events that were refused, with reasons.",
-        {200: DeadLetterPage},
-        query={"after": {"type": "integer", "minimum": 0}, "limit": PAGE},
-    ),
-]

@@ -8,8 +8,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import ErrorAnswer, answer, body_of, broker_of, principal_of
-from whimbrel.broker.http.operation import OBJECT, Operation, json_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of
+from whimbrel.broker.http.operation import OBJECT, Operations, json_body
 from whimbrel.broker.requests.errors import BadRequest, Forbidden
 from whimbrel.broker.requests.schema_extensions import ExtensionsRequest, read_extensions
 from whimbrel.broker.service.principal import Principal
@@ -51,15 +51,31 @@ def _reader(request: Request) -> None:
         raise Forbidden(f"Expected a token with a scope of {', '.join(_READERS)}")
 
 
+_IF_NONE_MATCH = {"if-none-match": {"type": "string", "description": "Answer 304 if this is still the ETag."}}
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add(
+    "GET", "/schema", {200: OBJECT, 304: None}, headers=_IF_NONE_MATCH, answer_headers=("etag",), errors=(404,)
+)
 async def schema(request: Request) -> Response:
-    """GET /schema."""
+    """The schema, extensions included, as a document that --schema takes."""
     _reader(request)
     document, etag = broker_of(request).schemas.document()
     return _cached(request, document, etag)
 
 
+@OPERATIONS.add(
+    "GET",
+    "/schema/views",
+    {200: SchemaView, 304: None},
+    query={"types": {"type": "string", "examples": ["antiques,furniture"]}},
+    headers=_IF_NONE_MATCH,
+    answer_headers=("etag",),
+    errors=(404, 422),
+)
 async def view(request: Request) -> Response:
-    """GET /schema/views?types=a,b."""
+    """What an event of some types must and may have."""
     _reader(request)
     types = [name for name in request.query_params.get("types", "").split(",") if name]
     if not 1 <= len(types) <= VIEW_TYPES:
@@ -68,8 +84,11 @@ async def view(request: Request) -> Response:
     return _cached(request, found, etag_of(found))
 
 
+@OPERATIONS.add(
+    "POST", "/schema/extensions", {200: ExtensionsAnswer}, json_body(ExtensionsRequest), errors=(404, 409, 422)
+)
 async def extend(request: Request) -> Response:
-    """POST /schema/extensions."""
+    """Extend the schema, by all extensions or none. Events and filters after their offsets use it."""
     broker, principal = broker_of(request), principal_of(request, "schema")
     extensions = read_extensions(await body_of(request))
     offsets = await broker.schemas.extend(extensions, principal)
@@ -82,35 +101,3 @@ def _cached(request: Request, content: Any, etag: str) -> Response:
     if etag in known or "*" in known:
         return Response(status_code=304, headers={"etag": etag})
     return answer(content, headers={"etag": etag})
-
-
-_IF_NONE_MATCH = {"if-none-match": {"type": "string", "description": "Answer 304 if this is still the ETag."}}
-OPERATIONS = [
-    Operation(
-        "GET",
-        "/schema",
-        schema,
-        "The schema, extensions included, as a document that --schema takes.",
-        {200: OBJECT, 304: None, 404: ErrorAnswer},
-        headers=_IF_NONE_MATCH,
-        answer_headers=("etag",),
-    ),
-    Operation(
-        "GET",
-        "/schema/views",
-        view,
-        "What an event of some types must and may have.",
-        {200: SchemaView, 304: None, 404: ErrorAnswer, 422: ErrorAnswer},
-        query={"types": {"type": "string", "examples": ["antiques,furniture"]}},
-        headers=_IF_NONE_MATCH,
-        answer_headers=("etag",),
-    ),
-    Operation(
-        "POST",
-        "/schema/extensions",
-        extend,
-        "Extend the schema, by all extensions or none. Events and filters after their offsets use it.",
-        {200: ExtensionsAnswer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer},
-        json_body(ExtensionsRequest),
-    ),
-]

@@ -19,9 +19,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.outbox import Outbox
 from whimbrel.broker.delivery.streaming import follow
-from whimbrel.broker.http.exchange import ErrorAnswer, error_answer
+from whimbrel.broker.http.exchange import error_answer
 from whimbrel.broker.http.messages import read_cursor
-from whimbrel.broker.http.operation import CURSOR, Operation
+from whimbrel.broker.http.operation import CURSOR, Operations
 from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, Truncated, Unprocessable
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -170,19 +170,17 @@ class UpgradeRequired(BrokerError):
     code = "upgrade-required"
 
 
-async def no_socket(_: Request) -> Response:
-    """Refuse a request that does not ask for a WebSocket."""
-    return error_answer(UpgradeRequired("Expected a WebSocket: Upgrade: websocket"), {"upgrade": "websocket"})
-
-
 PATH = "/subscriptions/{id}/ws"
-OPERATIONS = [
-    Operation(
-        "GET",
-        PATH,
-        no_socket,
-        "A WebSocket with the subprotocol cloudevents.json; the client sends acknowledgements and credit.",
-        {101: None, 404: ErrorAnswer, 422: ErrorAnswer, 426: ErrorAnswer},
-        query={"after": CURSOR, "credit": {"type": "integer", "minimum": 0, "maximum": CREDIT}},
-    ),
-]
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add(
+    "GET",
+    PATH,
+    {101: None},
+    query={"after": CURSOR, "credit": {"type": "integer", "minimum": 0, "maximum": CREDIT}},
+    errors=(404, 422, 426),
+)
+async def no_socket(_: Request) -> Response:
+    """A WebSocket with the subprotocol cloudevents.json; the client sends acknowledgements and credit."""
+    return error_answer(UpgradeRequired("Expected a WebSocket: Upgrade: websocket"), {"upgrade": "websocket"})

@@ -8,16 +8,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import (
-    ErrorAnswer,
-    answer,
-    body_of,
-    broker_of,
-    number_of,
-    principal_of,
-    read_body,
-)
-from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGE, Operation, json_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, principal_of, read_body
+from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGES, TAGGED, Operations, json_body
 from whimbrel.broker.http.publications import (
     UPDATE_ERRORS,
     PublicationPage,
@@ -56,8 +48,13 @@ class SpaceList(msgspec.Struct):
 _bodies = msgspec.json.Decoder(SpaceBody)
 
 
+_SPACE, _ONE, _SUBSCRIPTION = "/spaces/{name}", "/spaces/{name}/publications/{key}", "/spaces/{name}/subscriptions/{id}"
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add("PUT", _SPACE, {200: SpaceShown}, json_body(SpaceBody), errors=(403, 409, 413, 422, 429))
 async def define(request: Request) -> Response:
-    """PUT /spaces/{name}."""
+    """Define a subject space: its dimensions and their types."""
     broker, principal = broker_of(request), principal_of(request, "publish")
     name = request.path_params["name"]
     if not ID.fullmatch(name):
@@ -67,39 +64,61 @@ async def define(request: Request) -> Response:
     return answer(SpaceShown(name, body.dimensions))
 
 
+@OPERATIONS.add("GET", _SPACE, {200: SpaceShown}, errors=(404,))
 async def read_space(request: Request) -> Response:
-    """GET /spaces/{name}."""
+    """Read the definition of a space."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     name = request.path_params["name"]
     return answer(SpaceShown(name, await broker.runtime.in_thread(broker.spaces.find_space, name, principal)))
 
 
+@OPERATIONS.add("GET", "/spaces", {200: SpaceList})
 async def spaces(request: Request) -> Response:
-    """GET /spaces."""
+    """List the spaces."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     found = await broker.runtime.in_thread(broker.spaces.spaces, principal)
     return answer(SpaceList([SpaceShown(*one) for one in found.items()]))
 
 
+@OPERATIONS.add("DELETE", _SPACE, {204: None}, errors=(403, 404))
 async def drop(request: Request) -> Response:
-    """DELETE /spaces/{name}."""
+    """Drop a space with its publications, and end the subscriptions on it."""
     broker, principal = broker_of(request), principal_of(request, "publish")
     await broker.spaces.drop(request.path_params["name"], principal)
     return Response(status_code=204)
 
 
+@OPERATIONS.add(
+    "PUT",
+    _ONE,
+    {200: EventResult},
+    json_body(RegionsBody),
+    headers=IF_MATCH,
+    answer_headers=TAGGED,
+    errors=UPDATE_ERRORS,
+)
 async def put(request: Request) -> Response:
-    """PUT /spaces/{name}/publications/{key}."""
+    """Give a publication regions. The answer comes when they are on disk."""
     return await _update(request, UpdateKind.PUT)
 
 
+@OPERATIONS.add(
+    "PATCH",
+    _ONE,
+    {200: EventResult},
+    json_body(RegionPatch),
+    headers=IF_MATCH,
+    answer_headers=TAGGED,
+    errors=UPDATE_ERRORS,
+)
 async def patch(request: Request) -> Response:
-    """PATCH /spaces/{name}/publications/{key}."""
+    """Change some dimensions of one region of a publication; null removes a constraint."""
     return await _update(request, UpdateKind.PATCH)
 
 
+@OPERATIONS.add("DELETE", _ONE, {200: EventResult}, headers=IF_MATCH, errors=(404, 412, 422))
 async def delete(request: Request) -> Response:
-    """DELETE /spaces/{name}/publications/{key}."""
+    """Delete a publication. All that matched it are told."""
     return await _update(request, UpdateKind.DELETE)
 
 
@@ -109,32 +128,52 @@ async def _update(request: Request, kind: UpdateKind) -> Response:
     return await answer_update(request, principal, kind, lambda updates: broker.spaces.update(name, updates, principal))
 
 
+@OPERATIONS.add(
+    "POST", "/spaces/{name}/publications", {200: PublishAnswer, 422: PublishAnswer}, {LINES: LINES}, errors=(404, 413)
+)
 async def update_lines(request: Request) -> Response:
-    """POST /spaces/{name}/publications: one update per line."""
+    """Change many: one {"key", "state": {"regions"}}, {"key", "patch"} or {"key", "delete": true} per line."""
     broker, principal = broker_of(request), principal_of(request, "publish")
     name = request.path_params["name"]
     return await answer_lines(request, principal, lambda updates: broker.spaces.update(name, updates, principal))
 
 
+@OPERATIONS.add("GET", _ONE, {200: PublicationShown}, answer_headers=TAGGED, errors=(404, 422))
 async def read(request: Request) -> Response:
-    """GET /spaces/{name}/publications/{key}."""
+    """Read the regions of a publication."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     name, key = request.path_params["name"], request.path_params["key"]
     held = await broker.runtime.in_thread(broker.spaces.find, name, key, principal)
     return answer(shown_publication(held), headers={"etag": f'"{held.offset}"'})
 
 
+@OPERATIONS.add(
+    "GET",
+    "/spaces/{name}/publications",
+    {200: PublicationPage},
+    query=PAGES,
+    errors=(404,),
+)
 async def listing(request: Request) -> Response:
-    """GET /spaces/{name}/publications."""
+    """List the publications of a space, in the order of their keys."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    limit = int(number_of(request, "limit", 100, 1, 1000))
+    limit = limit_of(request)
     name, after = request.path_params["name"], request.query_params.get("after", "")
     found, next_key = await broker.runtime.in_thread(broker.spaces.page, name, principal, after, limit)
     return answer(PublicationPage([shown_publication(one) for one in found], next_key))
 
 
+@OPERATIONS.add(
+    "PUT",
+    _SUBSCRIPTION,
+    {200: SubscriptionShown, 201: SubscriptionShown},
+    json_body(SubscriptionRequest),
+    headers=IF_MATCH,
+    answer_headers=TAGGED,
+    errors=(409, *UPDATE_ERRORS),
+)
 async def subscribe(request: Request) -> Response:
-    """PUT /spaces/{name}/subscriptions/{id}."""
+    """Create a subscription with regions, or replace it. Its messages are read at /subscriptions/{id}."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     name, id = request.path_params["name"], request.path_params["id"]
     if not ID.fullmatch(id):
@@ -144,120 +183,20 @@ async def subscribe(request: Request) -> Response:
     return answer(shown(made), 201 if is_new else 200, {"etag": f'"{made.number}"'})
 
 
+@OPERATIONS.add("GET", _SUBSCRIPTION, {200: SubscriptionShown}, answer_headers=TAGGED, errors=(404,))
 async def read_subscription(request: Request) -> Response:
-    """GET /spaces/{name}/subscriptions/{id}."""
+    """Read a subscription on a space."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     name, id = request.path_params["name"], request.path_params["id"]
     held = await broker.runtime.in_thread(broker.spaces.find_subscription, name, id, principal)
     return answer(shown(held), headers={"etag": f'"{held.number}"'})
 
 
+@OPERATIONS.add("DELETE", _SUBSCRIPTION, {204: None}, headers=IF_MATCH, errors=(404, 412))
 async def unsubscribe(request: Request) -> Response:
-    """DELETE /spaces/{name}/subscriptions/{id}."""
+    """End a subscription on a space."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     name, id = request.path_params["name"], request.path_params["id"]
     held = await broker.runtime.in_thread(broker.spaces.find_subscription, name, id, principal)
     await broker.subscriptions.delete(held.id, principal, if_match(request))
     return Response(status_code=204)
-
-
-_SPACE, _ONE, _SUBSCRIPTION = "/spaces/{name}", "/spaces/{name}/publications/{key}", "/spaces/{name}/subscriptions/{id}"
-_TAGGED = ("etag",)
-_IF_MATCH = {"if-match": IF_MATCH}
-OPERATIONS = [
-    Operation(
-        "PUT",
-        _SPACE,
-        define,
-        "Define a subject space: its dimensions and their types.",
-        {200: SpaceShown, 403: ErrorAnswer, 409: ErrorAnswer, 413: ErrorAnswer, 422: ErrorAnswer, 429: ErrorAnswer},
-        json_body(SpaceBody),
-    ),
-    Operation("GET", _SPACE, read_space, "Read the definition of a space.", {200: SpaceShown, 404: ErrorAnswer}),
-    Operation("GET", "/spaces", spaces, "List the spaces.", {200: SpaceList}),
-    Operation(
-        "DELETE",
-        _SPACE,
-        drop,
-        "Drop a space with its publications, and end the subscriptions on it.",
-        {204: None, 403: ErrorAnswer, 404: ErrorAnswer},
-    ),
-    Operation(
-        "PUT",
-        _ONE,
-        put,
-        "Give a publication regions. The answer comes when they are on disk.",
-        {200: EventResult, **UPDATE_ERRORS},
-        json_body(RegionsBody),
-        headers=_IF_MATCH,
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "PATCH",
-        _ONE,
-        patch,
-        "Change some dimensions of one region of a publication; null removes a constraint.",
-        {200: EventResult, **UPDATE_ERRORS},
-        json_body(RegionPatch),
-        headers=_IF_MATCH,
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        delete,
-        "Delete a publication. All that matched it are told.",
-        {200: EventResult, 404: ErrorAnswer, 412: ErrorAnswer, 422: ErrorAnswer},
-        headers=_IF_MATCH,
-    ),
-    Operation(
-        "GET",
-        _ONE,
-        read,
-        "Read the regions of a publication.",
-        {200: PublicationShown, 404: ErrorAnswer, 422: ErrorAnswer},
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "GET",
-        "/spaces/{name}/publications",
-        listing,
-        "List the publications of a space, in the order of their keys.",
-        {200: PublicationPage, 404: ErrorAnswer},
-        query={"after": {"type": "string"}, "limit": PAGE},
-    ),
-    Operation(
-        "POST",
-        "/spaces/{name}/publications",
-        update_lines,
-        'Change many: one {"key", "state": {"regions"}}, {"key", "patch"} or {"key", "delete": true} per line.',
-        {200: PublishAnswer, 404: ErrorAnswer, 413: ErrorAnswer, 422: PublishAnswer},
-        {LINES: LINES},
-    ),
-    Operation(
-        "PUT",
-        _SUBSCRIPTION,
-        subscribe,
-        "Create a subscription with regions, or replace it. Its messages are read at /subscriptions/{id}.",
-        {200: SubscriptionShown, 201: SubscriptionShown, 409: ErrorAnswer, **UPDATE_ERRORS},
-        json_body(SubscriptionRequest),
-        headers=_IF_MATCH,
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "GET",
-        _SUBSCRIPTION,
-        read_subscription,
-        "Read a subscription on a space.",
-        {200: SubscriptionShown, 404: ErrorAnswer},
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "DELETE",
-        _SUBSCRIPTION,
-        unsubscribe,
-        "End a subscription on a space.",
-        {204: None, 404: ErrorAnswer, 412: ErrorAnswer},
-        headers=_IF_MATCH,
-    ),
-]

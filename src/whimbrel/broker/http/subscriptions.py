@@ -9,18 +9,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from whimbrel.broker.http.exchange import (
-    ErrorAnswer,
-    Problem,
-    answer,
-    body_of,
-    broker_of,
-    number_of,
-    principal_of,
-    problem_of,
-)
+from whimbrel.broker.http.exchange import Problem, answer, body_of, broker_of, limit_of, principal_of, problem_of
 from whimbrel.broker.http.matches import RANGE, export_versions
-from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGE, JsonSchema, Operation, json_body
+from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGES, TAGGED, JsonSchema, Operations, json_body
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, Unprocessable
 from whimbrel.broker.requests.subscriptions import (
     ID,
@@ -82,8 +73,27 @@ class ImportAnswer(msgspec.Struct):
     results: list[ImportResult]
 
 
+_ONE = "/subscriptions/{id}"
+_QUERY: dict[str, JsonSchema] = {
+    "protocol": {"enum": list(PROTOCOLS), "type": "string"},
+    "source": {"type": "string"},
+    "type": {"type": "string", "description": "One of its types."},
+    "owner": {"type": "string"},
+    "contains": {"type": "string", "description": "A part of the text of its filter."},
+}
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add(
+    "POST",
+    "/subscriptions",
+    {201: SubscriptionShown},
+    json_body(SubscriptionRequest),
+    answer_headers=("etag", "location"),
+    errors=(413, 422),
+)
 async def create(request: Request) -> Response:
-    """POST /subscriptions."""
+    """Create a subscription."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     body = await body_of(request)
     made = await broker.subscriptions.create((read_request(body), body), principal)
@@ -93,10 +103,11 @@ async def create(request: Request) -> Response:
     return answer(one, 201, {"location": f"/subscriptions/{made.id}", "etag": f'"{made.number}"'})
 
 
+@OPERATIONS.add("GET", "/subscriptions", {200: SubscriptionPage}, query={**PAGES, **_QUERY})
 async def listing(request: Request) -> Response:
-    """GET /subscriptions: those that fulfil every condition of the query."""
+    """List subscriptions, in the order of their ids; only those that fulfil every condition given."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    limit = int(number_of(request, "limit", 100, 1, _PAGE))
+    limit = limit_of(request)
     wanted = {name: request.query_params[name] for name in _QUERY if name in request.query_params}
     after = request.query_params.get("after", "")
     return answer(await broker.runtime.in_thread(_query, broker, principal, after, limit, wanted))
@@ -127,8 +138,9 @@ def _fulfils(one: SubscriptionShown, name: str, text: str) -> bool:
     return bool(getattr(one, name) == text)
 
 
+@OPERATIONS.add("GET", _ONE, {200: SubscriptionShown}, answer_headers=TAGGED, errors=(404,))
 async def read(request: Request) -> Response:
-    """GET /subscriptions/{id}."""
+    """Read a subscription, with its cursor and how many messages wait."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = broker.subscriptions.find(request.path_params["id"], principal)
     one = shown(held)
@@ -140,8 +152,17 @@ async def read(request: Request) -> Response:
     return answer(one, headers={"etag": f'"{held.number}"'})
 
 
+@OPERATIONS.add(
+    "PUT",
+    _ONE,
+    {200: SubscriptionShown},
+    json_body(SubscriptionRequest),
+    headers=IF_MATCH,
+    answer_headers=TAGGED,
+    errors=(404, 412, 413, 422),
+)
 async def replace(request: Request) -> Response:
-    """PUT /subscriptions/{id}."""
+    """Give a subscription another filter. If-Match names the version to replace."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     body = await body_of(request)
     asked = read_request(body), body
@@ -149,15 +170,17 @@ async def replace(request: Request) -> Response:
     return answer(shown(made), headers={"etag": f'"{made.number}"'})
 
 
+@OPERATIONS.add("DELETE", _ONE, {204: None}, headers=IF_MATCH, errors=(404, 412))
 async def delete(request: Request) -> Response:
-    """DELETE /subscriptions/{id}."""
+    """End a subscription."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     await broker.subscriptions.delete(request.path_params["id"], principal, if_match(request))
     return Response(status_code=204)
 
 
+@OPERATIONS.add("POST", "/subscriptions/import", {200: ImportAnswer, 422: ImportAnswer}, {LINES: LINES}, errors=(413,))
 async def import_lines(request: Request) -> Response:
-    """POST /subscriptions/import: one subscription per line."""
+    """Create many: one subscription per line."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
     if len(lines) > IMPORT_LINES:
@@ -192,8 +215,13 @@ def _read_lines(lines: list[bytes]) -> list[RequestWithBody | BrokerError]:
     return found
 
 
+@OPERATIONS.add("GET", "/subscriptions/export", {200: LINES}, query={**RANGE, "since": RANGE["from"]}, errors=(422,))
 async def export_lines(request: Request) -> Response:
-    """GET /subscriptions/export: what `import` takes, one subscription per line; with a range, versions instead."""
+    """All subscriptions, one per line, as import takes them.
+
+    With `from` every version that overlaps a range of the log, ended or not, for engines outside of the broker: those
+    that began or ended at `since` or later.
+    """
     if "from" in request.query_params:
         return await export_versions(request)
     broker, principal = broker_of(request), principal_of(request, "subscribe")
@@ -229,76 +257,3 @@ def if_match(request: Request) -> Versions:
     if value is None or value.strip() == "*":
         return None
     return frozenset(tag.strip().strip('"') for tag in value.split(",") if not tag.strip().startswith("W/"))
-
-
-_ONE = "/subscriptions/{id}"
-_TAGGED = ("etag",)
-_QUERY: dict[str, JsonSchema] = {
-    "protocol": {"enum": list(PROTOCOLS), "type": "string"},
-    "source": {"type": "string"},
-    "type": {"type": "string", "description": "One of its types."},
-    "owner": {"type": "string"},
-    "contains": {"type": "string", "description": "A part of the text of its filter."},
-}
-OPERATIONS = [
-    Operation(
-        "POST",
-        "/subscriptions",
-        create,
-        "Create a subscription.",
-        {201: SubscriptionShown, 413: ErrorAnswer, 422: ErrorAnswer},
-        json_body(SubscriptionRequest),
-        answer_headers=("etag", "location"),
-    ),
-    Operation(
-        "GET",
-        "/subscriptions",
-        listing,
-        "List subscriptions, in the order of their ids; only those that fulfil every condition given.",
-        {200: SubscriptionPage},
-        query={"after": {"type": "string"}, "limit": PAGE, **_QUERY},
-    ),
-    Operation(
-        "POST",
-        "/subscriptions/import",
-        import_lines,
-        "Create many: one subscription per line.",
-        {200: ImportAnswer, 413: ErrorAnswer, 422: ImportAnswer},
-        {LINES: LINES},
-    ),
-    Operation(
-        "GET",
-        "/subscriptions/export",
-        export_lines,
-        "All subscriptions, one per line, as import takes them. With `from` every version that overlaps a range of the"
-        " log, ended or not, for engines outside of the broker: those that began or ended at `since` or later.",
-        {200: LINES, 422: ErrorAnswer},
-        query={**RANGE, "since": RANGE["from"]},
-    ),
-    Operation(
-        "GET",
-        _ONE,
-        read,
-        "Read a subscription, with its cursor and how many messages wait.",
-        {200: SubscriptionShown, 404: ErrorAnswer},
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "PUT",
-        _ONE,
-        replace,
-        "Give a subscription another filter. If-Match names the version to replace.",
-        {200: SubscriptionShown, 404: ErrorAnswer, 412: ErrorAnswer, 413: ErrorAnswer, 422: ErrorAnswer},
-        json_body(SubscriptionRequest),
-        headers={"if-match": IF_MATCH},
-        answer_headers=_TAGGED,
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        delete,
-        "End a subscription.",
-        {204: None, 404: ErrorAnswer, 412: ErrorAnswer},
-        headers={"if-match": IF_MATCH},
-    ),
-]

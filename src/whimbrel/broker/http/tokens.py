@@ -6,8 +6,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import ErrorAnswer, answer, body_of, broker_of, principal_of, read_body
-from whimbrel.broker.http.operation import Operation, json_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of, read_body
+from whimbrel.broker.http.operation import Operations, json_body
 
 
 class TokenRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -44,32 +44,40 @@ class TokenList(msgspec.Struct):
 _requests = msgspec.json.Decoder(TokenRequest)
 
 
+_ONE = "/tokens/{name}"
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add("POST", "/tokens", {201: TokenMade}, json_body(TokenRequest), errors=(409, 422))
 async def create(request: Request) -> Response:
-    """POST /tokens. The token is in this answer and nowhere else."""
+    """Create a token; its text is shown once."""
     principal_of(request, "admin")
     asked = await _asked(request)
     token = await broker_of(request).tokens.create(asked.name, asked.scopes, asked.tenant, asked.rules)
     return answer(TokenMade(asked.name, token), 201, {"cache-control": "no-store"})
 
 
+@OPERATIONS.add("GET", "/tokens", {200: TokenList})
 async def listing(request: Request) -> Response:
-    """GET /tokens: names and rights, never secrets."""
+    """List tokens, without secrets."""
     principal_of(request, "admin")
     stored = broker_of(request).tokens.stored.values()
     shown = [TokenShown(one.name, one.scopes.split(), one.tenant, msgspec.json.decode(one.rules)) for one in stored]
     return answer(TokenList(shown))
 
 
+@OPERATIONS.add("PUT", _ONE, {204: None}, json_body(TokenRequest), errors=(404, 422))
 async def change(request: Request) -> Response:
-    """PUT /tokens/{name}."""
+    """Give a token other rights: its filters follow, and its streams are closed."""
     principal_of(request, "admin")
     asked = await _asked(request)
     await broker_of(request).tokens.change(request.path_params["name"], asked.scopes, asked.tenant, asked.rules)
     return Response(status_code=204)
 
 
+@OPERATIONS.add("DELETE", _ONE, {204: None}, errors=(404,))
 async def revoke(request: Request) -> Response:
-    """DELETE /tokens/{name}."""
+    """Revoke a token: its subscriptions end, and its streams are closed."""
     principal_of(request, "admin")
     await broker_of(request).tokens.revoke(request.path_params["name"])
     return Response(status_code=204)
@@ -77,32 +85,3 @@ async def revoke(request: Request) -> Response:
 
 async def _asked(request: Request) -> TokenRequest:
     return read_body(await body_of(request), _requests, "invalid-token")
-
-
-_ONE = "/tokens/{name}"
-OPERATIONS = [
-    Operation(
-        "POST",
-        "/tokens",
-        create,
-        "Create a token; its text is shown once.",
-        {201: TokenMade, 409: ErrorAnswer, 422: ErrorAnswer},
-        json_body(TokenRequest),
-    ),
-    Operation("GET", "/tokens", listing, "List tokens, without secrets.", {200: TokenList}),
-    Operation(
-        "PUT",
-        _ONE,
-        change,
-        "Give a token other rights: its filters follow, and its streams are closed.",
-        {204: None, 404: ErrorAnswer, 422: ErrorAnswer},
-        json_body(TokenRequest),
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        revoke,
-        "Revoke a token: its subscriptions end, and its streams are closed.",
-        {204: None, 404: ErrorAnswer},
-    ),
-]

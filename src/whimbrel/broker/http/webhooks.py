@@ -8,8 +8,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import ErrorAnswer, answer, body_of, broker_of, number_of, principal_of, read_body
-from whimbrel.broker.http.operation import OBJECT, PAGE, Operation, json_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, integer_of, limit_of, principal_of, read_body
+from whimbrel.broker.http.operation import OBJECT, PAGE, Operations, json_body
 from whimbrel.broker.requests.errors import NotFound
 from whimbrel.broker.requests.subscriptions import time_text
 from whimbrel.broker.service.sink_secrets import KEPT_SECONDS
@@ -86,11 +86,21 @@ class SendAnswer(msgspec.Struct, omit_defaults=True):
 _rotations = msgspec.json.Decoder(RotateRequest)
 
 
+_ONE = "/subscriptions/{id}"
+_NUMBER = {"type": "integer", "minimum": 0}
+_CALLBACK = f"{CALLBACK_PATH}{{secret}}"
+_ALLOWED_RATE = {"webhook-allowed-rate": {"type": "string"}}
+OPERATIONS = Operations()
+
+
+@OPERATIONS.add(
+    "GET", f"{_ONE}/attempts", {200: AttemptPage}, query={"before": _NUMBER, "limit": PAGE}, errors=(404, 409)
+)
 async def attempts(request: Request) -> Response:
-    """GET /subscriptions/{id}/attempts."""
+    """The newest requests to the sink of a subscription."""
     broker, held = broker_of(request), _held(request)
-    limit = int(number_of(request, "limit", 100, 1, 1_000))
-    before = int(number_of(request, "before", _LARGE, 1, _LARGE))
+    limit = limit_of(request)
+    before = integer_of(request, "before", _LARGE, 1, _LARGE)
     found = await broker.runtime.in_thread(broker.webhooks.attempts, held, before, limit)
     shown = [
         AttemptShown(
@@ -102,36 +112,43 @@ async def attempts(request: Request) -> Response:
     return answer(AttemptPage(shown, found[-1].number if len(found) == limit else None))
 
 
+@OPERATIONS.add("POST", f"{_ONE}/rotate", {200: RotateAnswer}, json_body(RotateRequest), errors=(404, 409, 422))
 async def rotate(request: Request) -> Response:
-    """POST /subscriptions/{id}/rotate."""
+    """Sign webhooks with another secret, and with the former one for a while."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = _held(request)
     asked = read_body(await body_of(request) or b"{}", _rotations, "invalid-request")
     return answer(RotateAnswer(await broker.webhooks.rotate(held.id, principal, asked.secret, asked.keep)))
 
 
+@OPERATIONS.add("POST", f"{_ONE}/enable", {204: None}, errors=(404, 409))
 async def enable(request: Request) -> Response:
-    """POST /subscriptions/{id}/enable."""
+    """Deliver to the sink again, now."""
     await broker_of(request).webhooks.enable(_held(request))
     return Response(status_code=204)
 
 
+@OPERATIONS.add("POST", f"{_ONE}/disable", {204: None}, errors=(404, 409))
 async def disable(request: Request) -> Response:
-    """POST /subscriptions/{id}/disable."""
+    """Deliver nothing to the sink until it is enabled."""
     await broker_of(request).webhooks.disable(_held(request))
     return Response(status_code=204)
 
 
+@OPERATIONS.add("POST", f"{_ONE}/test", {200: SendAnswer}, errors=(404, 409))
 async def test(request: Request) -> Response:
-    """POST /subscriptions/{id}/test."""
+    """Send an event of type whimbrel.test to the sink."""
     return _sent(await broker_of(request).webhooks.test(_held(request)))
 
 
+@OPERATIONS.add(
+    "GET", f"{_ONE}/dead-letters", {200: UndeliveredPage}, query={"after": _NUMBER, "limit": PAGE}, errors=(404,)
+)
 async def dead_letters(request: Request) -> Response:
-    """GET /subscriptions/{id}/dead-letters."""
+    """Deliveries that were given up."""
     broker, held = broker_of(request), _held(request)
-    limit = int(number_of(request, "limit", 100, 1, 1_000))
-    after = int(number_of(request, "after", 0, 0, _LARGE))
+    limit = limit_of(request)
+    after = integer_of(request, "after", 0, 0, _LARGE)
     found = await broker.runtime.in_thread(broker.webhooks.undelivered, held, after, limit)
     shown = [
         UndeliveredShown(
@@ -142,24 +159,30 @@ async def dead_letters(request: Request) -> Response:
     return answer(UndeliveredPage(shown, found[-1].number if len(found) == limit else None))
 
 
+@OPERATIONS.add("POST", f"{_ONE}/dead-letters/{{number}}/redeliver", {200: SendAnswer}, errors=(404, 409))
 async def redeliver(request: Request) -> Response:
-    """POST /subscriptions/{id}/dead-letters/{number}/redeliver."""
+    """Send a delivery that was given up again; if that works, it is no dead letter any more."""
     text = request.path_params["number"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise NotFound(f"Expected the number of a dead letter, but got {text[:40]!r}")
     return _sent(await broker_of(request).webhooks.redeliver(_held(request), int(text)))
 
 
+@OPERATIONS.add("POST", _CALLBACK, {200: OBJECT}, headers=_ALLOWED_RATE, errors=(404,))
 async def consent(request: Request) -> Response:
-    """GET or POST /webhooks/consent/{secret}: a receiver consents. It may say WebHook-Allowed-Rate."""
+    """A receiver consents to webhooks, at the URL that it was given."""
     rate = request.headers.get("webhook-allowed-rate")
     if not await broker_of(request).webhooks.consent(request.path_params["secret"], rate):
         raise NotFound("Expected a callback URL that is open, or a rate that is a number or *")
     return answer({"consent": "granted"})
 
 
+@OPERATIONS.add("GET", _CALLBACK, {200: OBJECT}, headers=_ALLOWED_RATE, errors=(404,))
 async def consent_by_link(request: Request) -> Response:
-    """The same by GET, for people with a browser."""
+    """A receiver consents to webhooks, at the URL that it was given.
+
+    By GET it works for people with a browser.
+    """
     return await consent(request)
 
 
@@ -170,56 +193,3 @@ def _held(request: Request) -> StoredSubscription:
 
 def _sent(result: SendResult) -> Response:
     return answer(SendAnswer(result.problem is None, result.seconds, result.status, result.problem))
-
-
-_ONE = "/subscriptions/{id}"
-_NUMBER = {"type": "integer", "minimum": 0}
-_CHANGED = {204: None, 404: ErrorAnswer, 409: ErrorAnswer}
-_ANSWERED = {200: SendAnswer, 404: ErrorAnswer, 409: ErrorAnswer}
-OPERATIONS = [
-    Operation(
-        "GET",
-        f"{_ONE}/attempts",
-        attempts,
-        "The newest requests to the sink of a subscription.",
-        {200: AttemptPage, 404: ErrorAnswer, 409: ErrorAnswer},
-        query={"before": _NUMBER, "limit": PAGE},
-    ),
-    Operation(
-        "POST",
-        f"{_ONE}/rotate",
-        rotate,
-        "Sign webhooks with another secret, and with the former one for a while.",
-        {200: RotateAnswer, 404: ErrorAnswer, 409: ErrorAnswer, 422: ErrorAnswer},
-        json_body(RotateRequest),
-    ),
-    Operation("POST", f"{_ONE}/enable", enable, "Deliver to the sink again, now.", _CHANGED),
-    Operation("POST", f"{_ONE}/disable", disable, "Deliver nothing to the sink until it is enabled.", _CHANGED),
-    Operation("POST", f"{_ONE}/test", test, "Send an event of type whimbrel.test to the sink.", _ANSWERED),
-    Operation(
-        "GET",
-        f"{_ONE}/dead-letters",
-        dead_letters,
-        "Deliveries that were given up.",
-        {200: UndeliveredPage, 404: ErrorAnswer},
-        query={"after": _NUMBER, "limit": PAGE},
-    ),
-    Operation(
-        "POST",
-        f"{_ONE}/dead-letters/{{number}}/redeliver",
-        redeliver,
-        "Send a delivery that was given up again; if that works, it is no dead letter any more.",
-        _ANSWERED,
-    ),
-    *(
-        Operation(
-            method,
-            f"{CALLBACK_PATH}{{secret}}",
-            endpoint,
-            "A receiver consents to webhooks, at the URL that it was given.",
-            {200: OBJECT, 404: ErrorAnswer},
-            headers={"webhook-allowed-rate": {"type": "string"}},
-        )
-        for method, endpoint in (("GET", consent_by_link), ("POST", consent))
-    ),
-]
