@@ -36,6 +36,24 @@ except SystemExit:
     assert not {"numba", "pyarrow", "pyspark", "numpy"} & set(done.stderr.split())
 
 
+def test_a_command_loads_no_other_and_matching_no_pandas(tmp_path: Path) -> None:
+    program = """
+import sys
+from whimbrel.cli.main import main
+try:
+    main()
+except SystemExit:
+    print(*sys.modules)
+"""
+    (tmp_path / "s.jsonl").write_text('{"id": 1, "filter": "a = 1"}\n')
+    (tmp_path / "e.jsonl").write_text('{"a": 1}\n')
+    command = [sys.executable, "-c", program, "match", "-s", "s.jsonl", "-o", "pairs.parquet", "e.jsonl"]
+    done = subprocess.run(command, capture_output=True, check=True, text=True, cwd=tmp_path)
+    modules = set(done.stdout.split())
+    assert "whimbrel.cli.commands.match" in modules
+    assert not {"whimbrel.cli.broker.serve", "whimbrel.cli.bench.group", "pandas", "asyncio", "rich"} & modules
+
+
 def test_no_command_shows_help_and_an_unknown_one_is_wrong_usage(program: Program) -> None:
     assert "Commands:" in program(status=2).stdout + program(status=2).stderr
     assert "No such command" in program("fly", status=2).stderr

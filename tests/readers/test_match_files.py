@@ -1,4 +1,4 @@
-"""Files of subscriptions into an index, and batches of events through it: bad input is reported, good input counts."""
+"""Files of events through an index: bad input is reported, good input counts."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from whimbrel import Filter, Index
 from whimbrel.model.limits import EVENT_BYTES
-from whimbrel.readers.errors import InputError, InputPlace
+from whimbrel.readers.errors import InputError
 from whimbrel.readers.events import FileBatch, parse_events, read_events
-from whimbrel.readers.json_lines import line_pieces, read_line
-from whimbrel.readers.match_files import PairBlock, add_rows, match_files, read_rows
-from whimbrel.readers.subscription_rows import _decoded, _row, parse_subscriptions
+from whimbrel.readers.json_lines import line_pieces
+from whimbrel.readers.match_files import PairBlock, match_files
+from whimbrel.readers.subscription_columns import add_columns, read_columns
+from whimbrel.readers.subscription_rows import parse_subscriptions
 
 
 def written(folder: Path, name: str, *items: object) -> str:
@@ -28,18 +27,9 @@ def written(folder: Path, name: str, *items: object) -> str:
 
 def loaded(file: str) -> tuple[Index, list[str]]:
     index, refused = Index(), list[InputError]()
-    rows = read_rows(file, None, refused.append, lambda count: None)
-    add_rows(index, rows, refused.append, lambda count: None)
+    columns = read_columns(file, None, refused.append, lambda count: None)
+    add_columns(index, columns, refused.append, lambda count: None)
     return index, [error.kind for error in refused]
-
-
-@pytest.mark.parametrize("last", [{"id": 4, "filter": "a = 4"}, {"id": 1, "filter": "a = 4"}])
-def test_good_subscriptions_are_added_whatever_stands_beside_them(tmp_path: Path, last: dict[str, object]) -> None:
-    bad = [{"id": 2, "filter": "a ="}, {"id": 3}]
-    index, refused = loaded(written(tmp_path, "s.jsonl", {"id": 1, "filter": "a = 1"}, *bad, last))
-    again = last["id"] == 1  # an id that comes twice is refused by itself
-    assert refused == ["MissingField", "FilterSyntaxError", *(["DuplicateId"] if again else [])]
-    assert list(index) == ([1] if again else [1, 4])
 
 
 @pytest.mark.parametrize("name", ["e.jsonl", "-"])
@@ -98,39 +88,3 @@ def test_a_stream_is_cut_behind_line_breaks_wherever_its_chunks_end(monkeypatch:
             found += [(number, line) for number, line in enumerate(own, piece.number) if line]
             assert piece.size in (0, 21, 25)
         assert found == [(number, line) for number, line in enumerate(lines, 1) if line]
-
-
-lines_of_subscriptions = st.sampled_from(
-    [
-        b'{"id": 1, "filter": "a = 1"}',
-        b'{"filter":"a = 1","id":"x","dialect":"sql"}',
-        b'{"id": 1, "id": 2, "filter": "a = 1"}',
-        b'{"id": 1, "\\u0069d": 2, "filter": "a = 1"}',
-        b'{"id": 1.0, "filter": "a"}',
-        b'{"id": true, "filter": "a"}',
-        b'{"id": 9223372036854775808, "filter": "a"}',
-        b'{"id": 1, "filter": {"a": [1]}, "dialect": "json"}',
-        b'{"id": 1, "filter": null}',
-        b'{"id": 1, "filter": "\\"id\\" = 1"}',
-        b'{"id": "id", "filter": "filter"}',
-        b'{"id": 1, "filter": "a", "owner": {"id": 7}}',
-        b'{"id": 1, "filter": "a", "dialect": null}',
-        b'{"id": 1, "filter": "caf\xe9"}',
-        b'{"id": "\\ud800", "filter": "a"}',
-        b"[]",
-        b"{}",
-    ]
-)
-
-
-@given(lines_of_subscriptions, st.integers(0, 60), st.binary(max_size=2), st.integers(0, 2))
-def test_a_subscription_is_decoded_quickly_only_where_the_exact_reader_agrees(
-    line: bytes, at: int, inserted: bytes, removed: int
-) -> None:
-    text = line[:at] + inserted + line[at + removed :] if inserted or removed else line
-    quick = _decoded(text)
-    if quick is not None and b"\n" not in text:
-        place = InputPlace("s", 2)
-        item = read_line(text, place, False)
-        assert isinstance(item, dict) and _row(place, item) == quick
-    assert quick is not None or line != b'{"id": 1, "filter": "a = 1"}' or text != line

@@ -69,6 +69,9 @@ class Hint(NamedTuple):
 class Hinting(Protocol):
     """A dialect that recognises texts which parse but probably say something else than was meant."""
 
+    def is_suspicious(self, text: str) -> bool:
+        """Whether a text, or one of several joined by line breaks, may have hints: a quick look."""
+
     def hints(self, text: str) -> Sequence[Hint]:
         """The hints on a text, from left to right."""
 

@@ -16,6 +16,11 @@ class InputPlace(msgspec.Struct, frozen=True):
     row: int | None = None
     path: str | None = None
 
+    def below(self, count: int) -> InputPlace:
+        """The place of an item so many lines and rows further on."""
+        line = None if self.line is None else self.line + count
+        return InputPlace(self.file, line, row=None if self.row is None else self.row + count)
+
     def __str__(self) -> str:
         text = self.file
         if self.line is not None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import io
 import re
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BufferedReader
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event_tables import BOM
@@ -52,6 +52,17 @@ class LinePiece(NamedTuple):
     number: int
     size: int = 0
     """Bytes of the line that is too long; 0 if lines are whole."""
+
+
+class PlacedItems(Generic[T]):
+    """Items of a file that follow each other without a gap, from a place on. The others' places are made if needed."""
+
+    def __init__(self, first: InputPlace, items: Sequence[T]) -> None:
+        self.first = first
+        self.items = items
+
+    def __iter__(self) -> Iterator[Line[T]]:
+        return ((self.first.below(number), item) for number, item in enumerate(self.items))
 
 
 def line_pieces(stream: BufferedReader, longest: int) -> Iterator[LinePiece]:
@@ -103,16 +114,31 @@ def _is_ready(stream: BufferedReader) -> bool:
         return not isinstance(stream.raw, io.FileIO)
 
 
+def no_lines(content: bytes) -> None:
+    """Leave all lines to be decoded one by one."""
+
+
 def read_json_lines(
-    stream: BufferedReader, file: str, limit: Limit, longest: int, decode: Callable[[bytes], T | None]
-) -> Iterator[list[Line[T | JsonObject]]]:
+    stream: BufferedReader,
+    file: str,
+    limit: Limit,
+    longest: int,
+    decode: Callable[[bytes], T | None],
+    decode_all: Callable[[bytes], Sequence[T] | None] = no_lines,
+) -> Iterator[Iterable[Line[T | JsonObject]]]:
     """Read batches of (place, object or error), one for each line that is not blank; rows count from 0.
 
-    `decode` reads a line quickly, or returns None where it may be wrong; then it is read exactly. A line longer than
-    `longest` bytes is refused by `limit`.
+    `decode` reads a line quickly, or returns None where it may be wrong; then it is read exactly. `decode_all` reads
+    lines of which none is blank, or returns None where one may be wrong; a batch of them is a `PlacedItems`. A line
+    longer than `longest` bytes is refused by `limit`.
     """
     row = 0
     for piece in line_pieces(stream, longest):
+        items = decode_all(piece.content) if not piece.size and len(piece.content) <= longest else None
+        if items is not None:
+            yield PlacedItems(InputPlace(file, piece.number, row=row), items)
+            row += len(items)
+            continue
         found: list[Line[T | JsonObject]] = []
         is_last = not piece.content.endswith(b"\n")
         lines = [piece.content] if piece.size else piece.content.split(b"\n")

@@ -1,14 +1,14 @@
-"""Files of subscriptions into an index, and batches of events through it; refused input is reported and left out."""
+"""Files of events through an index, batch by batch; refused events are reported and left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.model.errors import LimitExceeded, RowError, WhimbrelError
+from whimbrel.model.errors import LimitExceeded, RowError
 from whimbrel.model.json_text import JsonError
 from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.model.matcher import Errors
@@ -18,65 +18,13 @@ from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
 from whimbrel.readers.events import read_source, shifted_error
 from whimbrel.readers.json_lines import LinePiece, blank_file, check_first_line, json_problem, line_pieces, too_long
 from whimbrel.readers.source import Format, InputFile, open_source
-from whimbrel.readers.subscription_rows import SubscriptionRow, read_subscriptions
 
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index
 
-PlacedRow = tuple[InputPlace, SubscriptionRow]
-Refuse = Callable[[InputError], None]
-"""Is told what was refused; may raise to stop."""
-Tick = Callable[[int], None]
-"""Is told how many are done, now and then."""
-
-_TICK = 1_000
 _SHOWN = 64  # bytes that are looked at of a line that is too long
 _SMALL = 1 << 16  # bytes of JSON for which a second thread does not pay
 _COLUMNS = ["event", "subscription"]
-
-
-def read_rows(file: str, fallback: Format | None, refuse: Refuse, tick: Tick) -> list[PlacedRow]:
-    """Read all subscriptions of a file, with their places."""
-    rows: list[PlacedRow] = []
-    for place, item in read_subscriptions(file, fallback):
-        if isinstance(item, InputError):
-            refuse(item)
-            continue
-        rows.append((place, item))
-        if len(rows) % _TICK == 0:
-            tick(len(rows))
-    return rows
-
-
-def add_rows(index: Index, rows: list[PlacedRow], refuse: Refuse, tick: Tick) -> None:
-    """Add subscriptions to an index: all at once where that is possible, else one by one."""
-    for count, (place, row) in enumerate(_add_at_once(index, rows, refuse, tick), 1):
-        try:
-            index.add(row.id, row.filter, row.dialect)
-        except WhimbrelError as error:
-            refuse(RefusedInput(place, error, str(row.filter)))
-        if count % _TICK == 0:
-            tick(count)
-
-
-def _add_at_once(index: Index, rows: list[PlacedRow], refuse: Refuse, tick: Tick) -> list[PlacedRow]:
-    """Add all rows with good filters in one load, which is fast. Return the rows that must be added one by one."""
-    from whimbrel.engine.intake.subscriptions import BadSubscriptions
-
-    if any(row.dialect != "sql" for _, row in rows):
-        return rows
-    try:
-        index.add_many(((row.id, row.filter) for _, row in rows), progress=tick)
-    except BadSubscriptions as bad:
-        errors = dict(bad.errors)
-        for number, error in sorted(errors.items()):
-            place, row = rows[number]
-            refuse(RefusedInput(place, error, str(row.filter)))
-        good = [item for number, item in enumerate(rows) if number not in errors]
-        return _add_at_once(index, good, refuse, tick)
-    except WhimbrelError:  # an id that comes twice, or of another kind
-        return rows
-    return []
 
 
 class PairBlock(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING
 
 import msgspec
@@ -16,7 +16,7 @@ from whimbrel.model.limits import FILTER_BYTES
 from whimbrel.model.subscription import Id, id_kind
 from whimbrel.readers import errors
 from whimbrel.readers.errors import InputError, InputPlace
-from whimbrel.readers.json_lines import read_json_lines
+from whimbrel.readers.json_lines import PlacedItems, read_json_lines
 from whimbrel.readers.parquet_table import read_parquet
 from whimbrel.readers.source import Format, InputFile, open_source
 
@@ -44,16 +44,22 @@ Item = tuple[InputPlace, SubscriptionRow | InputError]
 
 def read_subscriptions(file: str, fallback: Format | None = None) -> Iterator[Item]:
     """Read every subscription of a file; an error stands where one was refused."""
+    for batch in read_batches(file, fallback):
+        yield from batch
+
+
+def read_batches(file: str, fallback: Format | None = None) -> Iterator[Iterable[Item]]:
+    """Read the subscriptions of a file in batches, of which those without anything unusual are `PlacedItems`."""
     try:
         source = open_source(file, fallback)
     except InputError as error:
-        yield error.place, error
+        yield [(error.place, error)]
         return
     with source.stream:
         try:
             yield from _READERS[source.format](source)
         except InputError as damaged:
-            yield damaged.place, damaged
+            yield [(damaged.place, damaged)]
 
 
 def parse_subscriptions(file: str, fallback: Format | None = None) -> Iterator[tuple[Id, Filter] | InputError]:
@@ -91,6 +97,28 @@ def _decoded(line: bytes) -> SubscriptionRow | None:
     return row if is_plain else None
 
 
+def _decoded_lines(content: bytes) -> list[SubscriptionRow] | None:
+    """The subscriptions of lines; None if something about one of them is unusual or wrong, or a line is blank.
+
+    The decoder does not look where lines end: so many line breaks stand between objects, and there is an object more.
+    Each object has an id and a filter, so that none of so many keys comes twice.
+    """
+    breaks = content.count(b"}\n{")
+    count = breaks + 1
+    keys = (b'"id"', b'"filter"')
+    if content.count(b"\n") - content.endswith(b"\n") != breaks or any(content.count(key) != count for key in keys):
+        return None
+    if b"\\u" in content or b'"dialect"' in content:
+        return None
+    try:
+        rows = _DECODER.decode_lines(content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    ids = [row.id for row in rows]
+    is_plain = len(rows) == count and {type(row.filter) for row in rows} == {str}
+    return rows if is_plain and all(type(id) is str or -(1 << 63) <= id < 1 << 63 for id in ids) else None  # type: ignore[operator]
+
+
 def _row(place: InputPlace, fields: Mapping[str, object]) -> SubscriptionRow | InputError:
     for name in ("id", "filter"):
         if fields.get(name) is None:
@@ -108,32 +136,36 @@ def _row(place: InputPlace, fields: Mapping[str, object]) -> SubscriptionRow | I
     return SubscriptionRow(id, fields["filter"], dialect)  # type: ignore[arg-type]  # id_kind has checked it
 
 
-def _json_subscriptions(source: InputFile) -> Iterator[Item]:
-    for batch in read_json_lines(source.stream, source.name, FILTER_BYTES, _LONGEST_LINE, _decoded):
-        for place, item in batch:
-            yield place, _row(place, item) if isinstance(item, dict) else item
+def _json_subscriptions(source: InputFile) -> Iterator[Iterable[Item]]:
+    for batch in read_json_lines(
+        source.stream, source.name, FILTER_BYTES, _LONGEST_LINE, _decoded, decode_all=_decoded_lines
+    ):
+        if isinstance(batch, PlacedItems):
+            yield batch
+        else:
+            yield [(place, _row(place, item) if isinstance(item, dict) else item) for place, item in batch]
 
 
-def _parquet_subscriptions(source: InputFile) -> Iterator[Item]:
+def _parquet_subscriptions(source: InputFile) -> Iterator[Iterable[Item]]:
     file = source.name
     for item in read_parquet(source.seekable(), file):
         if isinstance(item, InputError):
-            yield item.place, item
+            yield [(item.place, item)]
             continue
         rows, _, batch = item
         missing = _missing_column(batch.schema.names, InputPlace(file))
         if missing is not None:
-            yield missing.place, missing
+            yield [(missing.place, missing)]
             return
         names = [name for name in ("id", "filter", "dialect") if name in batch.schema.names]
         columns = [batch.column(name).to_pylist() for name in names]
+        first = InputPlace(file, row=rows.start)
         if _is_plain(batch, names):
-            for row, id, filter in zip(rows, *columns, strict=True):
-                yield InputPlace(file, row=row), SubscriptionRow(id, filter)
+            yield PlacedItems(first, list(map(SubscriptionRow, *columns)))
             continue
-        for row, cells in zip(rows, zip(*columns, strict=True), strict=True):
-            place = InputPlace(file, row=row)
-            yield place, _row(place, dict(zip(names, cells, strict=True)))
+        places = (first.below(number) for number in range(len(rows)))
+        cells = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+        yield [(place, _row(place, fields)) for place, fields in zip(places, cells, strict=True)]
 
 
 def _is_plain(batch: pa.RecordBatch, names: list[str]) -> bool:
@@ -144,10 +176,14 @@ def _is_plain(batch: pa.RecordBatch, names: list[str]) -> bool:
     return kinds[0] in ("int64", "string") and kinds[1] == "string"
 
 
-def _csv_subscriptions(source: InputFile) -> Iterator[Item]:
+def _csv_subscriptions(source: InputFile) -> Iterator[Iterable[Item]]:
     """All rows are read before the first is returned: ids are numbers only if all of them are."""
     items = list(_csv_rows(source.stream, source.name))
     numeric = all(isinstance(fields, InputError) or _is_integer(fields.get("id") or "0") for _, fields in items)
+    yield _typed_rows(items, numeric)
+
+
+def _typed_rows(items: list[tuple[InputPlace, dict[str, str] | InputError]], numeric: bool) -> Iterator[Item]:
     for place, fields in items:
         if isinstance(fields, InputError):
             yield place, fields
@@ -158,7 +194,7 @@ def _csv_subscriptions(source: InputFile) -> Iterator[Item]:
             yield place, _row(place, known)
 
 
-_READERS: dict[Format, Callable[[InputFile], Iterator[Item]]] = {
+_READERS: dict[Format, Callable[[InputFile], Iterator[Iterable[Item]]]] = {
     Format.JSONL: _json_subscriptions,
     Format.CSV: _csv_subscriptions,
     Format.PARQUET: _parquet_subscriptions,

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from tests.language import texts as sql
 from whimbrel.language import parse
-from whimbrel.language.sql.hints import advice, hints, suspicious_names
+from whimbrel.language.sql.hints import advice, hints, is_suspicious, suspicious_names
 from whimbrel.language.sql.lexer import tokens
 from whimbrel.model.errors import FilterSyntaxError
 
@@ -109,3 +109,14 @@ def test_what_parses_and_is_hardly_meant_gets_a_hint(text, found):
 @given(sql.anything)
 def test_hints_are_about_any_text(text):
     assert all(0 <= hint.position < len(text) for hint in hints(text))
+
+
+@given(sql.anything, sql.anything)
+def test_a_text_with_hints_is_suspicious_also_among_others(text, other):
+    if hints(text):
+        assert is_suspicious(text) and is_suspicious(f"{other}\n{text}\n{other}")
+
+
+def test_plain_texts_are_not_suspicious():
+    assert not is_suspicious("a = 'x' AND b > 5\nc IN (1, 2)")
+    assert is_suspicious("a = 1\na = nULl")

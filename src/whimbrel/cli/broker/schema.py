@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from whimbrel.cli.broker.options import DEFAULT_URL, Authority, TokenOption, Url, connect
+from whimbrel.cli.commands.schema import schema
 from whimbrel.cli.terminal.console import say, say_json
 from whimbrel.cli.terminal.options import Json
 
 
+@schema.command()
 def fetch(url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None, json: Json = False) -> None:
     """Print the schema of a broker, extensions included, as a file that `serve --schema` takes."""
     from whimbrel.model.schema.documents import to_text
@@ -21,6 +23,7 @@ def fetch(url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = Non
         typer.echo(to_text(client.schema(), json), nl=False)
 
 
+@schema.command()
 def extend(
     file: Annotated[Path, typer.Argument(metavar="SCHEMA", help="What is to be there, in TOML or JSON.")],
     url: Url = DEFAULT_URL,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import time
-from importlib.metadata import version as version_of
 
 import typer
 
@@ -23,6 +22,8 @@ def print_version(wanted: bool) -> None:
 
 def version(json: Json = False) -> None:
     """Print the version."""
+    from importlib.metadata import version as version_of
+
     versions = {"whimbrel": version_of("whimbrel"), "python": platform.python_version()}
     versions |= {name: version_of(name) for name in _PARTS}
     if json:

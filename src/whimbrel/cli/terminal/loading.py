@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,12 @@ from whimbrel.readers.source import Format
 
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index
-    from whimbrel.readers.match_files import PlacedRow
+    from whimbrel.readers.subscription_columns import SubscriptionColumns
 
 _HINTS = 5
 """Hints on filters that are shown."""
+_AT_ONCE = 1_000
+"""Filters that are looked at together."""
 
 
 def load_index(
@@ -26,31 +29,34 @@ def load_index(
     """Load the subscriptions of a file into an index, with the schema of another file; report refused ones."""
     from whimbrel.engine.index import Index
     from whimbrel.model.schema import Schema
-    from whimbrel.readers.match_files import add_rows, read_rows
+    from whimbrel.readers.subscription_columns import add_columns, read_columns
 
     def refuse(error: InputError) -> None:
         report.reject("subscription", error)
 
     index = Index(timestamps, None if schema is None else Schema.load(schema))
     with progress("Reading subscriptions", quiet=report.json) as bar:
-        rows = read_rows(file, fallback, refuse, lambda count: bar.update(count, f"{count:,}"))
-    with progress("Indexing", total=len(rows), quiet=report.json) as bar:
-        add_rows(index, rows, refuse, bar.update)
-    _say_hints(rows, report)
+        columns = read_columns(file, fallback, refuse, lambda count: bar.update(count, f"{count:,}"))
+    with progress("Indexing", total=len(columns), quiet=report.json) as bar:
+        add_columns(index, columns, refuse, bar.update)
+    _say_hints(columns, report)
     return index
 
 
-def _say_hints(rows: list[PlacedRow], report: RejectReport) -> None:
+def _say_hints(columns: SubscriptionColumns, report: RejectReport) -> None:
     """Say which filters probably mean something else than was meant."""
     dialect = dialects.get(dialects.CANONICAL)
     if not isinstance(dialect, dialects.Hinting):
         return
     count = 0
-    for place, row in rows:
-        if row.dialect == dialects.CANONICAL and isinstance(row.filter, str):
-            for hint in dialect.hints(row.filter):
+    texts = columns.sql_texts()
+    while some := list(islice(texts, _AT_ONCE)):
+        if not dialect.is_suspicious("\n".join(text for _, text in some)):
+            continue
+        for number, text in some:
+            for hint in dialect.hints(text):
                 count += 1
                 if count <= _HINTS:
-                    report.note(f"{place}: {row.id}: {hint.message}")
+                    report.note(f"{columns.place(number)}: {columns.ids[number]}: {hint.message}")
     if count > _HINTS:
         report.note(f"{count - _HINTS:,} more such filters; whimbrel lint shows all of them")

@@ -49,6 +49,11 @@ class SqlDialect(Printer, Locating, Hinting):
 
         return locate(text, number, part, value)
 
+    def is_suspicious(self, text: str) -> bool:
+        from whimbrel.language.sql.hints import is_suspicious
+
+        return is_suspicious(text)
+
     def hints(self, text: str) -> list[Hint]:
         from whimbrel.language.sql.hints import hints
 

@@ -94,6 +94,16 @@ def suspicious_names(text: str) -> list[SuspiciousName]:
     return found
 
 
+def is_suspicious(text: str) -> bool:
+    """Whether a text, or one of several joined by line breaks, may have hints: a quick look."""
+    return '"' in text or _has_word(text)
+
+
+def _has_word(text: str) -> bool:
+    upper = text.upper()
+    return "NULL" in upper or "LOWER" in upper or "UPPER" in upper
+
+
 def hints(text: str) -> list[Hint]:
     """Names where text was probably meant, comparisons with NULL, and texts that lower() or upper() never gives.
 
@@ -106,8 +116,7 @@ def hints(text: str) -> list[Hint]:
             Hint(one.position, "suspicious-name", f'"{one.name}" is the name of an attribute; {one}')
             for one in suspicious_names(text)
         ]
-    upper = text.upper()
-    if "NULL" in upper or "LOWER" in upper or "UPPER" in upper:
+    if _has_word(text):
         cut = tokens(text)
         for at, token in enumerate(cut):
             if token.upper() == "NULL" and at and cut[at - 1] in _EQUALS:
