@@ -63,8 +63,8 @@ def test_counts_start_anew_when_the_stamps_run_out() -> None:
     matcher.add("x", "a = 1 AND b IN (1, 2)")
     assert matcher.match({"a": 1, "b": [1, 2]}) == ["x"]
     matcher._counts.stamp = LAST_STAMP - 4
-    matcher._counts.hits[:] = LAST_STAMP
-    matcher._counts.seen[:] = LAST_STAMP
+    matcher._counts.arrays.hits[:] = LAST_STAMP
+    matcher._counts.arrays.seen[:] = LAST_STAMP
     for _ in range(3):
         assert matcher.match({"a": 1, "b": [1, 2]}) == ["x"]
         assert matcher.match({"a": 1}) == []

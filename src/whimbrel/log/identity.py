@@ -7,14 +7,12 @@ it was restored from a backup, will give the same offsets to other entries: it m
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from pathlib import Path
 
 from whimbrel.log import file
-from whimbrel.log.errors import LogLocked
 from whimbrel.log.reader import state
-from whimbrel.log.writer import LOCK_NAME
-from whimbrel.storage.errors import Locked
-from whimbrel.storage.lock import OwnerLock
+from whimbrel.log.writer import lock_for_writing
 
 
 def renew_id(directory: str | Path) -> str:
@@ -24,13 +22,9 @@ def renew_id(directory: str | Path) -> str:
     """
     path = Path(directory)
     file.open_for_reading(path).close()  # MissingLog if there is none
+    lock = lock_for_writing(path)
     try:
-        lock = OwnerLock(path / LOCK_NAME)
-    except Locked as locked:
-        raise LogLocked(path, locked.owner) from None
-    try:
-        connection = file.open_for_writing(path)
-        try:
+        with closing(file.open_for_writing(path)) as connection:
             made = uuid.uuid4().hex
             connection.execute("BEGIN IMMEDIATE")
             _, end, former = state(connection)
@@ -38,8 +32,6 @@ def renew_id(directory: str | Path) -> str:
             connection.execute("INSERT INTO former VALUES (?, ?)", (former, end))
             connection.execute("UPDATE log SET id = ?", (made,))
             connection.execute("COMMIT")
-        finally:
-            connection.close()
     finally:
         lock.release()
     return made

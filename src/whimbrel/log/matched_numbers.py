@@ -55,12 +55,8 @@ def sorted_lists(matched: MatchedNumbers) -> MatchedNumbers:
 
 def keep_pairs(matched: MatchedNumbers, kept: NDArray[np.bool_]) -> MatchedNumbers:
     """Drop the pairs that are not `kept`."""
-    counts = np.add.reduceat(np.append(kept, False), matched.offsets[:-1], dtype=np.int64) if len(kept) else None
-    if counts is None:
-        return matched
-    counts[np.diff(matched.offsets) == 0] = 0
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-    return MatchedNumbers(offsets, matched.numbers[kept], matched.errors)
+    ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)))
+    return MatchedNumbers(ends[matched.offsets], matched.numbers[kept], matched.errors)
 
 
 def apply_rules(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, NoReturn, Self, TypeAlias
+from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
 
 from whimbrel.log import file, match_list
 from whimbrel.log.errors import BelowFloor, BeyondEnd, CorruptLog, LogClosed
 
-_ONE = "SELECT offset, time, kind, event, matches, checksum FROM entry WHERE offset = ?"
+_ROWS = "SELECT offset, time, kind, event, matches, checksum FROM entry"
+_ONE, _RANGE = f"{_ROWS} WHERE offset = ?", f"{_ROWS} WHERE offset >= ? AND offset < ? ORDER BY offset"
 _UNMATCHED = f"FROM entry WHERE kind = {file.EVENT} AND matches IS NULL AND offset >= ?"
 CHUNK = 4_096
 """Entries fetched at once. It bounds memory, and how long a snapshot delays the checkpoints of SQLite."""
@@ -107,34 +109,26 @@ class LogReader:
         """
         rows: list[Row] = []
         left = size
-        with self._lock:
-            connection = self._open()
-            try:
-                for offset in offsets:
-                    found = connection.execute(_ONE, (offset,)).fetchone()
-                    if found is None:
-                        self._refuse(offset, *state(connection)[:2])
-                    rows += self._checked([found], offset, offset + 1)
-                    if left is not None:
-                        left -= len(found[3])
-                        if left <= 0:
-                            break
-            except sqlite3.Error as error:
-                raise file.refusal(self._path, error) from error
+        with self._locked() as connection:
+            for offset in offsets:
+                found = connection.execute(_ONE, (offset,)).fetchone()
+                if found is None:
+                    self._refuse(offset, *state(connection)[:2])
+                rows += self._checked([found], offset, offset + 1)
+                if left is not None:
+                    left -= len(found[3])
+                    if left <= 0:
+                        break
         return rows
 
     @property
     def sizes(self) -> tuple[int, int]:
         """The bytes of the file that are in use, and those that deleted entries have left for new ones."""
-        with self._lock:
-            try:
-                connection = self._open()
-                (pages,), (free,), (size,) = (
-                    connection.execute(f"PRAGMA {name}").fetchone()
-                    for name in ("page_count", "freelist_count", "page_size")
-                )
-            except sqlite3.Error as error:
-                raise file.refusal(self._path, error) from error
+        with self._locked() as connection:
+            (pages,), (free,), (size,) = (
+                connection.execute(f"PRAGMA {name}").fetchone()
+                for name in ("page_count", "freelist_count", "page_size")
+            )
         return (pages - free) * size, free * size
 
     def first_since(self, time: int, end: int | None = None) -> int:
@@ -151,17 +145,11 @@ class LogReader:
 
     def last_of_kind(self, kind: int, start: int, end: int) -> tuple[int, bytes] | None:
         """The offset and the bytes of the last entry of a kind with `start <= offset < end`; None if there is none."""
-        with self._lock:
-            try:
-                found = self._open().execute(
-                    "SELECT offset, event FROM entry WHERE offset >= ? AND offset < ? AND kind = ?"
-                    " ORDER BY offset DESC LIMIT 1",
-                    (start, end, kind),
-                )
-                row: tuple[int, bytes] | None = found.fetchone()
-            except sqlite3.Error as error:
-                raise file.refusal(self._path, error) from error
-        return row
+        newest = (
+            "SELECT offset, event FROM entry WHERE offset >= ? AND offset < ? AND kind = ? ORDER BY offset DESC LIMIT 1"
+        )
+        found = self._query(newest, (start, end, kind))
+        return found[0] if found else None
 
     def unmatched(self, start: int, end: int) -> list[int]:
         """The offsets of events in [start, end) that were appended without a match list."""
@@ -195,41 +183,33 @@ class LogReader:
     def _path(self) -> Path:
         return self.directory / file.FILE_NAME
 
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise LogClosed(self.directory)
-        return self._connection
+    @contextmanager
+    def _locked(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for one thread at a time. Errors of SQLite become errors of a log."""
+        with self._lock:
+            if self._connection is None:
+                raise LogClosed(self.directory)
+            try:
+                yield self._connection
+            except sqlite3.Error as error:
+                raise file.refusal(self._path, error) from error
 
     def _state(self) -> tuple[int, int, str]:
-        with self._lock:
-            try:
-                return state(self._open())
-            except sqlite3.Error as error:
-                raise file.refusal(self._path, error) from error
+        with self._locked() as connection:
+            return state(connection)
 
-    def _query(self, statement: str, values: tuple[int, ...]) -> list[tuple[int]]:
-        with self._lock:
-            try:
-                return self._open().execute(statement, values).fetchall()
-            except sqlite3.Error as error:
-                raise file.refusal(self._path, error) from error
+    def _query(self, statement: str, values: tuple[int, ...]) -> list[Any]:
+        with self._locked() as connection:
+            return connection.execute(statement, values).fetchall()
 
     def _chunk(self, start: int, stop: int, last: int) -> list[Row]:
-        with self._lock:
-            connection = self._open()
+        with self._locked() as connection:
+            connection.execute("BEGIN")
             try:
-                connection.execute("BEGIN")
-                try:
-                    floor, end, _ = state(connection)
-                    rows = connection.execute(
-                        "SELECT offset, time, kind, event, matches, checksum FROM entry"
-                        " WHERE offset >= ? AND offset < ? ORDER BY offset",
-                        (start, stop),
-                    ).fetchall()
-                finally:
-                    connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                raise file.refusal(self._path, error) from error
+                floor, end, _ = state(connection)
+                rows = connection.execute(_RANGE, (start, stop)).fetchall()
+            finally:
+                connection.execute("COMMIT")
         if start < floor or last > end or start > end:
             self._refuse(start if start < floor else max(last, start), floor, end)
         return self._checked(rows, start, stop)

@@ -40,6 +40,14 @@ _DELETED_BYTES = 512
 """What deleting an entry writes to the write-ahead log, about."""
 
 
+def lock_for_writing(directory: Path) -> OwnerLock:
+    """The lock that the one writer of a log holds; LogLocked if another has it."""
+    try:
+        return OwnerLock(directory / LOCK_NAME)
+    except Locked as locked:
+        raise LogLocked(directory, locked.owner) from None
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
     """Entries that become durable together, and the future that then gets their offset or range of offsets."""
@@ -75,10 +83,7 @@ class LogWriter:
         self._group_seconds = group_ms / 1000
         self._pending_limit = pending_bytes
         self.directory.mkdir(parents=True, exist_ok=True)
-        try:
-            self._lock = OwnerLock(self.directory / LOCK_NAME)
-        except Locked as locked:
-            raise LogLocked(self.directory, locked.owner) from None
+        self._lock = lock_for_writing(self.directory)
         try:
             self._connection = file.open_for_writing(self.directory)
             self._floor, self._end, self.id = state(self._connection)

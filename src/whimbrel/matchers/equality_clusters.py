@@ -67,10 +67,17 @@ def build_clusters(rows: ConjunctionRows, is_equal: npt.NDArray[np.bool_]) -> tu
     return Clusters(mask, attr_start, attrs, bucket_start, row_start, key_start, keys, table), order
 
 
-def search_buffers(c: Clusters) -> tuple[Int32s, Int32s]:
-    """The two buffers of `find_buckets`: ranks, two for each attribute of the longest shape, and buckets."""
+class SearchBuffers(NamedTuple):
+    """What `find_buckets` writes: ranks, two for each attribute of the longest shape, and the buckets that it finds."""
+
+    ranks: Int32s
+    buckets: Int32s
+
+
+def search_buffers(c: Clusters) -> SearchBuffers:
+    """The buffers for these clusters."""
     widest = int(np.diff(c.attr_start).max(initial=0))
-    return np.zeros(2 * widest, dtype=np.int32), np.zeros(len(c.row_start), dtype=np.int32)
+    return SearchBuffers(np.zeros(2 * widest, dtype=np.int32), np.zeros(len(c.row_start), dtype=np.int32))
 
 
 @helper
@@ -129,9 +136,10 @@ def _event_mask(values: Int32s) -> np.uint64:
 
 
 @helper
-def find_buckets(c: Clusters, grid: EventGrid, event: int, ranks: Int32s, out: Int32s, counters: Int64s | None) -> int:
-    """Writes the buckets whose equalities the event satisfies to `out`; their number."""
+def find_buckets(c: Clusters, grid: EventGrid, event: int, buffers: SearchBuffers, counters: Int64s | None) -> int:
+    """Write the buckets whose equalities the event satisfies to the buffer, and return their number."""
     mask, attr_start, attr = c.mask, c.attr_start, c.attr
+    ranks, out = buffers
     values, starts = grid.first[event], grid.starts
     absent = ~_event_mask(values)
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0

@@ -11,10 +11,18 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
 from whimbrel.matchers.conjunction_rows import EQUAL, KIND, ConjunctionRows
-from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets, search_buffers
+from whimbrel.matchers.equality_clusters import (
+    Clusters,
+    SearchBuffers,
+    build_clusters,
+    check_clusters,
+    find_buckets,
+    search_buffers,
+)
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.predicate_clusters import (
+    CountArrays,
     HitCounts,
     Predicates,
     build_predicates,
@@ -86,28 +94,28 @@ class EqualityPreferred(CountingMatcher):
         counts = self._counts
         counts.prepare(len(block.first))
         stop, counts.stamp = _prefer(
-            self._clusters, self._predicates, self._looked_up, self._free, block, event, counts.hits, counts.needed,
-            counts.stamp, counts.step, counts.runs, counts.seen, *self._buffers, out, ends, self._counters,
+            self._clusters, self._predicates, self._looked_up, self._free, block, event, counts.arrays, counts.stamp,
+            self._buffers, out, ends, self._counters,
         )  # fmt: skip
         return stop
 
     def _sizes(self) -> Stats:
-        counts = self._counts
+        counts = self._counts.arrays
         arrays = self._clusters, self._predicates, self._looked_up, self._free, counts.needed, counts.hits
         return {
             "predicates_stored": self._predicates.size,
-            **self._clusters.sizes(len(self._counts.hits)),
+            **self._clusters.sizes(len(counts.hits)),
             "bytes": bytes_of(*arrays),
         }
 
     def _check_structure(self) -> None:
         check_clusters(self._clusters)
         check_predicates(self._predicates)
-        clustered = self._clusters.clustered
+        clustered, needed = self._clusters.clustered, self._counts.arrays.needed
         assert np.all(self._looked_up.rows < clustered) and np.all(self._free.rows >= clustered)
         rows = np.concatenate([self._looked_up.rows, self._free.rows])
-        assert np.array_equal(np.bincount(rows, minlength=len(self._counts.hits)), self._counts.needed)
-        assert np.all(self._counts.needed[clustered:] > 0)
+        assert np.array_equal(np.bincount(rows, minlength=len(needed)), needed)
+        assert np.all(needed[clustered:] > 0)
 
 
 def _part(predicates: Predicates, chosen: npt.NDArray[np.bool_]) -> RowsOf:
@@ -123,20 +131,17 @@ def _prefer(
     free: RowsOf,
     grid: EventGrid,
     event: int,
-    hits: Int32s,
-    needed: Int32s,
+    counts: CountArrays,
     stamp: int,
-    step: int,
-    runs: Int32s,
-    seen: Int32s,
-    ranks: Int32s,
-    buckets: Int32s,
+    buffers: SearchBuffers,
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
 ) -> tuple[int, int]:
     start, rows = looked_up
     free_start, free_rows = free
+    hits, needed, seen, runs, step = counts
+    buckets = buffers.buckets
     found = 0
     while event < len(grid.first) and found + hits.size <= out.size:
         stamp += step
@@ -158,7 +163,7 @@ def _prefer(
                 counters[2] += end - begin
                 counters[3] += start[end] - start[begin] + free_start[end] - free_start[begin]
                 counters[4] += free_start[end] - free_start[begin]
-        count = find_buckets(clusters, grid, event, ranks, buckets, counters)
+        count = find_buckets(clusters, grid, event, buffers, counters)
         for place in range(count):
             begin, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
             before = found

@@ -234,6 +234,16 @@ def satisfied(
     return found
 
 
+class CountArrays(NamedTuple):
+    """What kernels count with."""
+
+    hits: Int32s  # [rows]: the predicates that the present event satisfies, above its stamp
+    needed: Int32s  # [rows]: the predicates of each row
+    seen: Int32s  # [p]: the last stamp at which each predicate was satisfied
+    runs: Int32s  # of `satisfied`: every predicate alone, then one value's runs, then the run that is not counted
+    step: int  # between the stamps of two events
+
+
 class HitCounts:
     """How many predicates of each row the present event satisfies.
 
@@ -241,20 +251,18 @@ class HitCounts:
     """
 
     def __init__(self, predicates: Predicates, rows: int) -> None:
-        self.needed: Int32s = np.bincount(predicates.rows, minlength=rows).astype(np.int32)
-        self.hits = np.zeros(rows, dtype=np.int32)
-        self.seen = np.zeros(predicates.size, dtype=np.int32)
-        self.step = int(self.needed.max(initial=0)) + 1
+        needed: Int32s = np.bincount(predicates.rows, minlength=rows).astype(np.int32)
+        runs = np.zeros((2 * predicates.size + OPERATORS * (len(predicates.first) + 2), 2), dtype=np.int32)
+        hits, seen = np.zeros(rows, dtype=np.int32), np.zeros(predicates.size, dtype=np.int32)
+        self.arrays = CountArrays(hits, needed, seen, runs, int(needed.max(initial=0)) + 1)
         self.stamp = 0
-        # For `satisfied`: every predicate alone, then one value's runs, then the run that is not counted.
-        self.runs = np.zeros((2 * predicates.size + OPERATORS * (len(predicates.first) + 2), 2), dtype=np.int32)
 
     def prepare(self, events: int) -> None:
         """Reset the stamps if they could overflow within the next `events` events."""
-        if self.stamp + self.step * (events + 2) > LAST_STAMP:
+        if self.stamp + self.arrays.step * (events + 2) > LAST_STAMP:
             self.stamp = 0
-            self.hits[:] = 0
-            self.seen[:] = 0
+            self.arrays.hits[:] = 0
+            self.arrays.seen[:] = 0
 
 
 def check_predicates(p: Predicates) -> None:

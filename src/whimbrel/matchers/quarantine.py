@@ -23,11 +23,25 @@ from whimbrel.matchers.conjunction_rows import (
     admits_some,
     in_set,
 )
-from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets, search_buffers
+from whimbrel.matchers.equality_clusters import (
+    Clusters,
+    SearchBuffers,
+    build_clusters,
+    check_clusters,
+    find_buckets,
+    search_buffers,
+)
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.option_checks import check_choice
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.predicate_clusters import HitCounts, Predicates, build_predicates, check_predicates, satisfied
+from whimbrel.matchers.predicate_clusters import (
+    CountArrays,
+    HitCounts,
+    Predicates,
+    build_predicates,
+    check_predicates,
+    satisfied,
+)
 from whimbrel.matchers.recent_conjunctions import CountingMatcher, RecentConjunctions
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets, take_runs, unique_runs
 
@@ -112,16 +126,17 @@ class Quarantine(CountingMatcher):
         counts = self._counts
         if counts is None:
             parts = self._clusters, self._residuals, self._groups
-            return _quarantine(*parts, block, event, *self._buffers, out, ends, self._counters)
+            return _quarantine(*parts, block, event, self._buffers, out, ends, self._counters)
         counts.prepare(len(block.first))
         stop, counts.stamp = _quarantine_counted(
-            self._clusters, self._residuals, self._predicates, block, event, counts.hits, counts.needed, counts.stamp,
-            counts.step, counts.runs, counts.seen, *self._buffers, out, ends, self._counters,
+            self._clusters, self._residuals, self._predicates, block, event, counts.arrays, counts.stamp,
+            self._buffers, out, ends, self._counters,
         )  # fmt: skip
         return stop
 
     def _sizes(self) -> Stats:
-        counted = () if self._counts is None else (self._predicates, self._counts.needed, self._counts.hits)
+        counts = self._counts
+        counted = () if counts is None else (self._predicates, counts.arrays.needed, counts.arrays.hits)
         return {
             "predicates_stored": len(self._residuals.items),
             **self._clusters.sizes(len(self._residuals.start) - 1),
@@ -135,7 +150,7 @@ class Quarantine(CountingMatcher):
         if self._counts is not None:
             check_predicates(self._predicates)
             is_free = np.arange(len(residuals.start) - 1) >= self._clusters.clustered
-            assert np.array_equal(self._counts.needed > 0, is_free)
+            assert np.array_equal(self._counts.arrays.needed > 0, is_free)
             return
         assert groups.row_start[-1] == len(residuals.start) - 1 - self._clusters.clustered
         assert np.all(np.diff(groups.row_start) > 0)
@@ -246,14 +261,13 @@ def _check_candidates(
     residuals: Residuals,
     grid: EventGrid,
     event: int,
-    ranks: Int32s,
-    buckets: Int32s,
+    buffers: SearchBuffers,
     out: Int32s,
     found: int,
     counters: Int64s | None,
 ) -> int:
-    """Adds the clustered rows whose equalities hold, and of which all that is left to check holds."""
-    count = find_buckets(clusters, grid, event, ranks, buckets, counters)
+    """Add the clustered rows whose equalities hold, and of which all that is left to check holds."""
+    count, buckets = find_buckets(clusters, grid, event, buffers, counters), buffers.buckets
     for place in range(count):
         start, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
         before = found
@@ -271,8 +285,7 @@ def _quarantine(
     groups: ScanGroups,
     grid: EventGrid,
     event: int,
-    ranks: Int32s,
-    buckets: Int32s,
+    buffers: SearchBuffers,
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
@@ -282,7 +295,7 @@ def _quarantine(
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
     while event < len(grid.first) and found + rows <= out.size:
         values = grid.first[event]
-        found = _check_candidates(clusters, residuals, grid, event, ranks, buckets, out, found, counters)
+        found = _check_candidates(clusters, residuals, grid, event, buffers, out, found, counters)
         for group in range(groups.plain.size):
             begin, stop = groups.attr_start[group], groups.attr_start[group + 1]
             while begin < stop and values[groups.attr[begin]] >= 0:
@@ -310,22 +323,18 @@ def _quarantine_counted(
     predicates: Predicates,
     grid: EventGrid,
     event: int,
-    hits: Int32s,
-    needed: Int32s,
+    counts: CountArrays,
     stamp: int,
-    step: int,
-    runs: Int32s,
-    seen: Int32s,
-    ranks: Int32s,
-    buckets: Int32s,
+    buffers: SearchBuffers,
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
 ) -> tuple[int, int]:
     """As `_quarantine`, but the rows without an equality are counted: steps 2 and 3 of the paper's figure."""
+    hits, needed, seen, runs, step = counts
     found = int(np.int64(0))
     while event < len(grid.first) and found + hits.size <= out.size:
-        found = _check_candidates(clusters, residuals, grid, event, ranks, buckets, out, found, counters)
+        found = _check_candidates(clusters, residuals, grid, event, buffers, out, found, counters)
         stamp += step
         base = np.int32(stamp)
         count = satisfied(predicates, grid, event, runs, seen, stamp, counters)

@@ -36,6 +36,24 @@ def _put(work: Int32s, place: int, low: int, high: int, level: int, parent: int,
     work[place, 4] = slot
 
 
+@helper
+def _add_edges(rows: Int32s, level: int, row: int, high: int, edges: Int32s, edge: int) -> int:
+    """Add an edge for each value of a level in rows[row:high]; the number of edges then, or -1 if they are full.
+
+    An edge has the first row of its value until the child has a number.
+    """
+    while row < high:
+        if edge == edges.shape[0]:
+            return -1
+        rank = rows[row, level]
+        edges[edge, 0] = rank
+        edges[edge, 1] = row
+        edge += 1
+        while row < high and rows[row, level] == rank:
+            row += 1
+    return edge
+
+
 @kernel
 def grow(
     rows: Int32s,
@@ -80,19 +98,12 @@ def grow(
         else:
             nodes[parent, STAR_CHILD] = node
         if level < levels:
-            row = low
-            while row < high and rows[row, level] == STAR:
-                row += 1
-            stars_end = row
-            while row < high:
-                if edge == edges.shape[0]:
-                    return -1, edge
-                rank = rows[row, level]
-                edges[edge, 0] = rank
-                edges[edge, 1] = row  # until the child has a number
-                edge += 1
-                while row < high and rows[row, level] == rank:
-                    row += 1
+            stars_end = low
+            while stars_end < high and rows[stars_end, level] == STAR:
+                stars_end += 1
+            edge = _add_edges(rows, level, stars_end, high, edges, edge)
+            if edge < 0:
+                return -1, edge
             if top + edge - nodes[node, EDGES] >= work.shape[0]:
                 return -1, edge
             for slot in range(edge - 1, nodes[node, EDGES] - 1, -1):
@@ -230,6 +241,15 @@ class PackedTree(NamedTuple):
 
 
 @inlined
+def _stack_all(stack: Int32s, top: int, lists: Int32s, first: int, last: int) -> int:
+    """Put lists[first:last] on the stack and return its top."""
+    for place in range(first, last):
+        stack[top] = lists[place]
+        top += 1
+    return top
+
+
+@inlined
 def search(
     tree: PackedTree,
     successors: bool,
@@ -277,17 +297,12 @@ def search(
                     break
                 low += 1
         if child == NONE or not successors:
-            for place in range(packed[node, LIST], packed[node, LIST_END]):
-                stack[top] = lists[place]
-                top += 1
+            top = _stack_all(stack, top, lists, packed[node, LIST], packed[node, LIST_END])
         if child >= 0:
             stack[top] = child
             top += 1
         elif child != NONE:
-            stub = -2 - child
-            for place in range(tree.stubs[stub, 0], tree.stubs[stub, 1]):
-                stack[top] = lists[place]
-                top += 1
+            top = _stack_all(stack, top, lists, tree.stubs[-2 - child, 0], tree.stubs[-2 - child, 1])
     if counters is not None:
         counters[0] += visited
         counters[1] += comparisons

@@ -62,11 +62,11 @@ def recognise(path: str, fallback: InputFormat | None = None, waiting: bool = Fa
 
     With `waiting` a directory may be empty if `fallback` is given.
     """
-    named = _by_name(path)
+    format = fallback or _by_name(path)
     if is_remote(path):
-        if named is None and fallback is None:
+        if format is None:
             raise WrongFormat(InputPlace(path), "Expected a name that tells the format, or --from")
-        return fallback or named or InputFormat.PARQUET
+        return format
     local = Path(path.removeprefix("file://"))
     try:
         if not local.exists():
@@ -79,7 +79,7 @@ def recognise(path: str, fallback: InputFormat | None = None, waiting: bool = Fa
             raise FileEmpty(InputPlace(path), "Expected some content, but the file is empty")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise FileUnreadable(InputPlace(path), f"Expected a file to read, but got: {error}") from None
-    return fallback or named or InputFormat.JSON
+    return format or InputFormat.JSON
 
 
 def _by_name(name: str) -> InputFormat | None:

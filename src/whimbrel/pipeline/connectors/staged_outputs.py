@@ -49,13 +49,14 @@ class StagedOutputs:
 
     def write(self, frame: DataFrame, path: str, format: OutputFormat) -> None:
         """Write a table to a directory beside its place."""
+        writer = frame.write.option("header", True).format(format.value)
         if is_remote(path):
-            frame.write.mode("overwrite" if self.overwrite else "error").format(format.value).save(path)
+            writer.mode("overwrite" if self.overwrite else "error").save(path)
             return
         place = Path(path.removeprefix("file://")).absolute()
         beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
         self.staged.append((beside, place))
-        frame.write.option("header", True).format(format.value).save(str(beside))
+        writer.save(str(beside))
 
     def __enter__(self) -> StagedOutputs:
         return self

@@ -13,7 +13,7 @@ from pyspark.sql import types as t
 from pyspark.sql.types import DataType
 
 from whimbrel.pipeline.index.store import IndexStore
-from whimbrel.pipeline.spark.transfer import plan_transfer, positional
+from whimbrel.pipeline.spark.transfer import FieldPath, plan_transfer, positional
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 FREQUENT = 10
@@ -35,11 +35,9 @@ def statistics(events: DataFrame, attributes: Collection[str] | None = None) -> 
 
     `attributes` names those to look at, by default all.
     """
-    renamed, columns = positional(events)
-    fields = plan_transfer(events.schema, attributes).fields
+    taken, fields = _attributes(events, attributes)
     if not fields:
         return events.sparkSession.createDataFrame([], _SCHEMA)
-    taken = renamed.select(*(field.column(columns).alias(f"a{at}") for at, field in enumerate(fields)))
     values = [(at, field.dataType) for at, field in enumerate(taken.schema.fields)]
     facts = f.array(*(_facts(at, field.name, kind) for field, (at, kind) in zip(fields, values, strict=True)))
     rows = taken.agg(facts.alias("facts")).select(f.explode("facts").alias("fact")).select("fact.*")
@@ -53,6 +51,13 @@ _SCHEMA = (
     "attribute string, type string, events bigint, present bigint, distinct bigint, "
     "quantiles array<double>, frequent array<struct<value: string, count: bigint>>"
 )
+
+
+def _attributes(events: DataFrame, attributes: Collection[str] | None) -> tuple[DataFrame, tuple[FieldPath, ...]]:
+    """The attributes as columns named a0, a1 and so on, and their fields; None stands for all."""
+    renamed, columns = positional(events)
+    fields = plan_transfer(events.schema, attributes).fields
+    return renamed.select(*(field.column(columns).alias(f"a{at}") for at, field in enumerate(fields))), fields
 
 
 def _facts(number: int, name: str, kind: DataType) -> Column:
@@ -105,9 +110,7 @@ def _is_nested(kind: DataType) -> bool:
 def sample_file(events: DataFrame, store: IndexStore) -> Path:
     """Write some events to a file of the store and return its path."""
     path = store.path / f".sample-{secrets.token_hex(8)}.arrow"
-    renamed, columns = positional(events)
-    fields = plan_transfer(events.schema, None).fields
-    taken = renamed.select(*(field.column(columns).alias(f"a{at}") for at, field in enumerate(fields)))
+    taken, fields = _attributes(events, None)
     table = taken.limit(SAMPLE_EVENTS).toArrow().rename_columns([field.name for field in fields])
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as out:
         out.write_table(table)

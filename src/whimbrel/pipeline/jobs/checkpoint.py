@@ -12,6 +12,7 @@ from typing import Any
 
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.pipeline.connectors.files import InputFormat, is_remote, names_below
+from whimbrel.storage.atomic import replace_file
 
 NAME = "whimbrel.json"
 
@@ -34,7 +35,7 @@ def claim(folder: Path, pipeline: Mapping[str, object]) -> None:
     elif not file.exists() and any(folder.iterdir()):
         raise ForeignCheckpoint(folder, f"it has other files and no {NAME}")
     if not file.exists():
-        file.write_text(json.dumps(pipeline, indent=1) + "\n", encoding="utf-8")
+        replace_file(file, [json.dumps(pipeline, indent=1).encode()])
         return
     try:
         made_for = json.loads(file.read_text(encoding="utf-8"))
@@ -53,8 +54,8 @@ def lag_of(progress: Mapping[str, Any], path: str, format: InputFormat, checkpoi
     if not sources:
         return None
     if format is InputFormat.LOG:
-        ends = [_offset(sources[0].get(name)) for name in ("latestOffset", "endOffset")]
-        return None if None in ends else (max(0, (ends[0] or 0) - (ends[1] or 0)), "events")
+        latest, end = (_offset(sources[0].get(name)) for name in ("latestOffset", "endOffset"))
+        return None if latest is None or end is None else (max(0, latest - end), "events")
     if is_remote(path):
         return None
     there = sum(1 for _ in names_below(Path(path.removeprefix("file://"))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ class SourceEvents:
 
         dead = sf.count_if(sf.size("reasons") > 0) if self.is_checked else sf.count_if(sf.lit(False))
         counts: list[Column] = [sf.count(sf.lit(1)).alias("events"), dead.alias("dead")]
-        return SourceEvents(self.frame.observe(observation, *counts), self.is_checked, self.key, self.json)  # type: ignore[arg-type]
+        return replace(self, frame=self.frame.observe(observation, *counts))  # type: ignore[arg-type]
 
     @property
     def valid(self) -> DataFrame:
