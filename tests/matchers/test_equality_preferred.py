@@ -62,8 +62,8 @@ def test_counts_start_anew_when_the_stamps_run_out() -> None:
     event = {"a": 1, "b": [2, 3], "c": 2}
     assert matcher.match(event) == ["x", "y"]
     matcher._counts.stamp = LAST_STAMP - 4
-    matcher._counts.hits[:] = LAST_STAMP
-    matcher._counts.seen[:] = LAST_STAMP
+    matcher._counts.arrays.hits[:] = LAST_STAMP
+    matcher._counts.arrays.seen[:] = LAST_STAMP
     for _ in range(3):
         assert matcher.match(event) == ["x", "y"]
         assert matcher.match({"a": 1, "c": 2}) == []

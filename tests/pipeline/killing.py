@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from tests.pipeline.kernels import compile_kernels
 from tests.pipeline.publishing import publish
 from tests.process_tree import command_of, processes_below
 
@@ -32,6 +33,7 @@ class KilledDriver:
         self.folder = folder
         self.versions = 0
         self.driver: subprocess.Popen[bytes] | None = None
+        compile_kernels()
         self.publish()
 
     def filters(self, version: int) -> dict[Any, str]:

@@ -59,9 +59,13 @@ def warm_up(progress: Callable[[str], None] = lambda text: None) -> None:
     _overlay()
 
 
+def _filters() -> list[str]:
+    return [text for text in _FILTERS if has_regexes() or "RLIKE" not in text]
+
+
 def _load() -> None:
     """Load so many texts that compiled loops are worth compiling, of every kind of term; later loads use them too."""
-    some = [text for text in _FILTERS if has_regexes() or "RLIKE" not in text]
+    some = _filters()
     texts = [f"{some[row % len(some)]} AND share < {row / 7} AND id <= {row}" for row in range(SCANNED_FROM)]
     texts += [f"x {op} {number}" for op in ("<", "=") for number in ("1", "0.1", "1e-7", "-12345678901234")]
     for ids in (range(len(texts)), map(str, range(len(texts)))):
@@ -110,7 +114,7 @@ def _change(workload: Workload) -> None:
 
 def _types() -> None:
     index = Index(timestamps=["at"])
-    index.add_many(enumerate(filter for filter in _FILTERS if has_regexes() or "RLIKE" not in filter))
+    index.add_many(enumerate(_filters()))
     index.match_batch(_EVENTS)
     index.match_batch(b"\n".join(map(msgspec.json.encode, _EVENTS)))
     for event in _EVENTS:

@@ -25,7 +25,11 @@ def test_csv_has_a_header_on_other_file_systems_too(spark: SparkSession, tmp_pat
 
 
 def test_nothing_is_left_after_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), StagedOutputs(overwrite=False) as outputs:
-        outputs.write(spark.range(2), str(tmp_path / "out.parquet"), OutputFormat.PARQUET)
-        raise RuntimeError
+    def write_and_fail() -> None:
+        with StagedOutputs(overwrite=False) as outputs:
+            outputs.write(spark.range(2), str(tmp_path / "out.parquet"), OutputFormat.PARQUET)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_and_fail()
     assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.pipeline.kernels import compile_kernels
 from tests.pipeline.spark.clusters import JAVA, bare_python, connect_server, run, standalone
 from whimbrel import Filter
 
@@ -35,6 +36,7 @@ MATCH = """
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compile_kernels()  # they are sent with the library
     folder = tmp_path_factory.mktemp("inputs")
     ids, filters = zip(*SUBSCRIPTIONS, strict=True)
     (folder / "subscriptions").mkdir()

@@ -79,7 +79,7 @@ def compile_bucket(
     rows = _distinct(_complete(rows, rejects), rejects)
     held = _held(store, old)
     changed, gone = (rows, set()) if held is None else _difference(held.subscriptions(), rows)
-    if held is None or _is_much(held, len(gone), changed.num_rows):
+    if held is None or _is_large_change(held, len(gone), changed.num_rows):
         index, origin = Index(), None
         if sample is not None:
             index.analyze(sample)
@@ -179,7 +179,7 @@ def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray:
     return np.asarray(pc.equal(left, right).combine_chunks(), bool)
 
 
-def _is_much(held: Index, removed: int, added: int) -> bool:
+def _is_large_change(held: Index, removed: int, added: int) -> bool:
     """Whether dead and new rows together would be more than `MOST_CHANGED` of all rows."""
     rows = len(RowNumbers(held)) + added
     dead = rows - (len(held) + added - removed)

@@ -16,7 +16,7 @@ from whimbrel.matchers import make as make_matcher
 from whimbrel.model.matcher import Matcher
 
 EVENTS = 200
-WAYS: Series = {
+SERIES: Series = {
     "type as a predicate": ("fair_predicate", {}),
     "a structure per type": ("fair_predicate", {"types": "structures"}),
     "type in the names": ("fair_predicate", {"types": "names"}),
@@ -43,7 +43,7 @@ def measure(point: Point) -> TimedWorks:
     index = Index()
     index.add_many(pa.table({"id": [id for id, _ in subscriptions], "filter": [text for _, text in subscriptions]}))
     members: dict[str, Matcher] = {ENGINE: index}
-    for title, (name, options) in WAYS.items():
+    for title, (name, options) in SERIES.items():
         members[title] = make_matcher(name, **options)
         members[title].add_many(subscriptions)
     expected = [sorted(index.match(event)) for event in events]
@@ -55,7 +55,7 @@ def measure(point: Point) -> TimedWorks:
 def count(point: Point) -> CountedRows:
     """Look-ups, evaluations and additions for an event."""
     subscriptions, events = typed_workload(point)
-    for title, (name, options) in WAYS.items():
+    for title, (name, options) in SERIES.items():
         matcher = make_matcher(name, count=True, **options)
         matcher.add_many(subscriptions)
         for event in events:

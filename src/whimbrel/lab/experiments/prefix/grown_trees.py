@@ -56,11 +56,6 @@ def grown(filters: Iterable[Filter]) -> GrownTree:
     for filter in filters:
         interest = Interest(filter)
         tree.insert(interest.key, interest.paths)
-    return frozen(tree)
-
-
-def frozen(tree: RoutingTree) -> GrownTree:
-    """A version of the tree in its present state."""
     snapshot = TreeSnapshot(tree, (1, 1))
     depths = np.zeros(len(snapshot), np.int64)
     parents = snapshot.parent
