@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,20 +43,18 @@ The last argument is the first part that is wanted.
 """
 
 
+@dataclass(eq=False)
 class MessageReader:
     """Reads messages; any thread. A read costs a search per run and the entries that it returns.
 
     `renders` has a function for each kind of entries, other than events, that become messages.
     """
 
-    def __init__(
-        self, log: LogReader, lists: RunSet, store: Store, history: History, renders: Mapping[int, Render]
-    ) -> None:
-        self._log = log
-        self._lists = lists
-        self._store = store
-        self._history = history
-        self._renders = renders
+    _log: LogReader
+    _lists: RunSet
+    _store: Store
+    _history: History
+    _renders: Mapping[int, Render]
 
     def read(self, subscription: StoredSubscription, after: Cursor, limit: int) -> tuple[list[StoredMessage], bool]:
         """At most `limit` messages behind `after`, in log order; False if a scan of older events is not through.

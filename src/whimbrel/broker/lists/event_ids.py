@@ -20,7 +20,9 @@ from whimbrel.broker.lists import RunSet
 from whimbrel.log import BelowFloor, LogReader
 
 
-class _Named(msgspec.Struct, gc=False):
+class EventNames(msgspec.Struct, gc=False):
+    """The attributes by which an event is known, of all that it has."""
+
     source: str
     id: str
 
@@ -28,7 +30,8 @@ class _Named(msgspec.Struct, gc=False):
 SEAL_EVENTS = 1 << 16
 """Events whose digests are kept in a dict before they go to a file: dicts are searched faster than many small files."""
 
-_named = msgspec.json.Decoder(_Named)
+read_names = msgspec.json.Decoder(EventNames).decode
+"""The names of an event in JSON."""
 
 
 class EventIds:
@@ -94,7 +97,7 @@ class EventIds:
             if offset >= self._runs.end:
                 return offset
             try:
-                event = _named.decode(self._reader.pick([offset])[0][3])
+                event = read_names(self._reader.pick([offset])[0][3])
             except BelowFloor:  # truncated since the look-up
                 continue
             if (event.source, event.id) == (source, id):

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from whimbrel.broker.requests import entries
-from whimbrel.broker.requests.entries import EVENT, FORWARDED_EVENTS, TENANT_EVENTS, ForwardedEvents, TenantEvents
-from whimbrel.log import LogReader
+from whimbrel.broker.requests.entries import FORWARDED_EVENTS, TENANT_EVENTS, ForwardedEvents, TenantEvents
+from whimbrel.log import EVENT, LogReader
 from whimbrel.log.reader import Row
 
 _BEFORE = (TENANT_EVENTS, FORWARDED_EVENTS)

@@ -6,14 +6,14 @@ The id of such an event is its cursor and kind, so that a message that comes aga
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from datetime import UTC, datetime
 
 import msgspec
 
 from whimbrel.broker.delivery.message_reader import Render, StoredMessage
 from whimbrel.broker.publications.region_bodies import allows_regions
 from whimbrel.broker.requests import entries
-from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
+from whimbrel.broker.requests.entries import KIND_OF, DwellExpiry, PublicationChange, SubscriptionPut
+from whimbrel.broker.requests.subscriptions import time_text
 from whimbrel.broker.sequencing.request_group import Notice
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
 from whimbrel.log import LogReader
@@ -33,14 +33,13 @@ def notification(cursor: Cursor, kind: str, source: str, key: str, time: int, da
     >>> notification(Cursor(7), "enter", "/publications", "taxi 7", 0, b'{"x": 1}').decode()[:70]
     '{"specversion":"1.0","id":"7-enter","source":"/publications","type":"w'
     """
-    moment = datetime.fromtimestamp(time / 1e6, UTC).isoformat().replace("+00:00", "Z")
     event: dict[str, object] = {
         "specversion": "1.0",
         "id": f"{cursor}-{kind}",
         "source": source,
         "type": f"whimbrel.{kind}",
         "subject": key,
-        "time": moment,
+        "time": time_text(time),
     }
     if data is not None:
         event |= {"datacontenttype": "application/json", "data": msgspec.Raw(data)}
@@ -88,7 +87,11 @@ class PublicationMessages:
         self._log = log
         self._store = store
         self._timestamps = timestamps
-        self.renders: dict[int, Render] = {2: self._of_subscription, 7: self._of_change, 9: self._of_expiry}
+        self.renders: dict[int, Render] = {
+            KIND_OF[SubscriptionPut]: self._of_subscription,
+            KIND_OF[PublicationChange]: self._of_change,
+            KIND_OF[DwellExpiry]: self._of_expiry,
+        }
 
     def _of_change(self, row: Row, number: int, subscription: StoredSubscription, _: int) -> Iterator[StoredMessage]:
         change = entries.decode(row[2], row[3])

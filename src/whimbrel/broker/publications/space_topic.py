@@ -11,12 +11,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
-from whimbrel.broker.publications.region_bodies import allows_regions, constrained, patched, read_regions
+from whimbrel.broker.publications.region_bodies import Regions, allows_regions, constrained, patched, read_regions
 from whimbrel.broker.publications.rendering import change_message
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, check_version
-from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SpaceChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
     QUOTA_SECONDS,
@@ -32,7 +30,6 @@ from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import read_spec
 from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup
 from whimbrel.broker.store import Store, StoredSubscription
-from whimbrel.log.match_list import encode
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import EVENT_BYTES
@@ -78,6 +75,13 @@ class _Space:
         self.held: dict[str, tuple[int, bytes]] = {}
         self.versions: dict[int, _Version] = {}
         self.bytes = 0
+
+    def constrained(self, regions: Regions, rules: Rules) -> Regions:
+        """Regions with the point that each rule asks for; Forbidden if there is no such dimension, or another point."""
+        for name in rules:
+            if name not in self.dimensions:
+                raise Forbidden(f"Expected a space with the dimension {name!r}, which the token's rules name")
+        return constrained(regions, rules)
 
 
 class SpaceTopic:
@@ -153,10 +157,7 @@ class SpaceTopic:
         most = self._settings.regions_per_object
         if len(request.regions or ()) > most:
             raise TooLarge(f"Expected at most {most:,} regions, but got {len(request.regions or ()):,}")
-        for name in put.rules:
-            if name not in space.dimensions:
-                raise Forbidden(f"Expected a space with the dimension {name!r}, which the token's rules name")
-        regions = constrained(request.regions or [], put.rules)
+        regions = space.constrained(request.regions or [], put.rules)
         options = request.leave, request.hysteresis or {}, request.dwell
         known = space.versions.get(first)
         members = space.members
@@ -185,16 +186,9 @@ class SpaceTopic:
 
     def complete(self, group: RequestGroup) -> None:
         """Put what new versions are told into their log entries."""
-        for place, (offset, change) in enumerate(group.changes if self._told else ()):
-            if offset in self._told and isinstance(change, SubscriptionPut):
-                entered, left, inside = self._told.pop(offset)
-                put = msgspec.structs.replace(change, entered=encode(entered), left=encode(left), inside=inside)
-                told = encode([offset]) if entered or left else None
-                group.changes[place] = offset, put
-                group.rows[offset - group.first] = entries.encode(put, told)
-                if told is not None:
-                    group.numbers.append(np.array([offset]))
-                    group.offsets.append(np.array([offset]))
+        for place, (offset, _) in enumerate(group.changes if self._told else ()):
+            if offset in self._told:
+                group.complete(place, *self._told.pop(offset))
         self._told.clear()
         self._note_due()
 
@@ -248,18 +242,13 @@ class SpaceTopic:
         self.notified += len(found)
         return Published(offset)
 
-    def _regions(
-        self, asked: SpaceUpdates, update: PublicationUpdate, old: bytes, space: _Space
-    ) -> list[dict[str, Any]]:
+    def _regions(self, asked: SpaceUpdates, update: PublicationUpdate, old: bytes, space: _Space) -> Regions:
         most = self._settings.regions_per_object
         if update.kind is UpdateKind.PUT:
             regions = read_regions(update.content, most)
         else:
             regions = patched(read_regions(old, most), update.content)
-        for name in asked.rules:
-            if name not in space.dimensions:
-                raise Forbidden(f"Expected a space with the dimension {name!r}, which the token's rules name")
-        return constrained(regions, asked.rules)
+        return space.constrained(regions, asked.rules)
 
     def _check_limits(self, tenant: str, space: _Space, is_new: bool, more: int, size: int) -> None:
         if size > EVENT_BYTES.value:
@@ -299,10 +288,7 @@ class SpaceTopic:
             hidden = {number for number, _, is_hidden in told if is_hidden}
             by_number = {number: kind for number, kind, _ in told}
             group.notices[offset] = partial(change_message, offset, change, by_number, hidden)
-        group.changes.append((offset, change))
-        group.rows.append(entries.encode(change, encode(numbers)))
-        group.numbers.append(np.array(numbers, np.int64))
-        group.offsets.append(np.full(len(numbers), offset, np.int64))
+        group.append(change, numbers)
 
     def expire(self, group: RequestGroup, now: float) -> None:
         """Set the time, and append entries for publications whose dwell is over now."""
@@ -320,11 +306,7 @@ class SpaceTopic:
                 number = space.versions[first].number if (first, key) in told else -1
                 listed.append((first, key, space.held[key][0], number))
             numbers = sorted({number for _, _, _, number in listed if number >= 0})
-            offset, change = group.next, DwellExpiry(sorted(listed), tenant, name)
-            group.changes.append((offset, change))
-            group.rows.append(entries.encode(change, encode(numbers)))
-            group.numbers.append(np.array(numbers, np.int64))
-            group.offsets.append(np.full(len(numbers), offset, np.int64))
+            group.append(DwellExpiry(sorted(listed), tenant, name), numbers)
         self._note_due()
 
     def _note_due(self) -> None:

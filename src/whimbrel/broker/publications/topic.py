@@ -34,7 +34,7 @@ from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import outer_of, read_spec
 from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup
 from whimbrel.broker.store import Store, StoredSubscription
-from whimbrel.log.match_list import encode, encode_all
+from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import EVENT_BYTES
@@ -130,18 +130,10 @@ class PublicationTopic:
     def complete(self, group: RequestGroup) -> None:
         """Evaluate the new versions of a group against all publications, and put what they are told into entries."""
         self._evaluate()
-        for place, (offset, change) in enumerate(group.changes if self._evaluated else ()):
+        for place, (offset, _) in enumerate(group.changes if self._evaluated else ()):
             found = self._evaluated.pop(offset, None)
-            if found is None or not isinstance(change, SubscriptionPut):
-                continue
-            told = encode([offset]) if len(found.entered) or len(found.left) else None
-            entered, left = encode(found.entered), encode(found.left)
-            put = msgspec.structs.replace(change, entered=entered, left=left, inside=found.inside)
-            group.changes[place] = offset, put
-            group.rows[offset - group.first] = entries.encode(put, told)
-            if told is not None:
-                group.numbers.append(np.array([offset]))
-                group.offsets.append(np.array([offset]))
+            if found is not None:
+                group.complete(place, found.entered.tolist(), found.left.tolist(), found.inside)
         self._evaluated.clear()
         self._note_due()
 
@@ -283,8 +275,7 @@ class PublicationTopic:
             assert isinstance(change, PublicationChange)
             durable = group.notices.get(offset)
             group.notices[offset] = partial(watched_message, offset, change, kinds, watchers.constrained, durable)
-            group.numbers.append(np.fromiter(kinds, np.int64, len(kinds)))
-            group.offsets.append(np.full(len(kinds), offset, np.int64))
+            group.tell(list(kinds), offset)
 
     def expire(self, group: RequestGroup, now: float) -> None:
         """Set the time, and append entries for publications whose dwell is over now."""
@@ -308,11 +299,7 @@ class PublicationTopic:
             filter = tenant.filters[first]
             listed.append((first, key, -1 if state is None else state.offset, filter.number if filter.leave else -1))
         told = sorted({number for _, _, _, number in listed if number >= 0})
-        change, offset = DwellExpiry(listed, name), group.next
-        group.changes.append((offset, change))
-        group.rows.append(entries.encode(change, encode(told)))
-        group.numbers.append(np.array(told, np.int64))
-        group.offsets.append(np.full(len(told), offset, np.int64))
+        group.append(DwellExpiry(listed, name), told)
 
     def _evaluate(self) -> None:
         by_tenant: dict[str, list[tuple[StateFilter, StateFilter | None]]] = defaultdict(list)

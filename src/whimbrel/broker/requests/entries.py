@@ -10,34 +10,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from whimbrel.log import EVENT, match_commit
+from whimbrel.log import match_commit
 from whimbrel.log.match_commit import MatchCommit
 from whimbrel.model.errors import WhimbrelError
-
-__all__ = [
-    "EVENT",
-    "KINDS",
-    "MATCHES",
-    "Change",
-    "DwellExpiry",
-    "ForwardedEvents",
-    "LinkChange",
-    "LinkEnd",
-    "LinkPut",
-    "MatchCommit",
-    "PeerFilters",
-    "PublicationChange",
-    "PublicationEntry",
-    "SchemaExtension",
-    "SigningSecret",
-    "SinkSecrets",
-    "SpaceChange",
-    "SubscriptionEnd",
-    "SubscriptionPut",
-    "TenantEvents",
-    "TokenEnd",
-    "TokenPut",
-]
 
 
 class NewerEntry(WhimbrelError):
@@ -242,10 +217,10 @@ KINDS: dict[int, type[TenantEvents | Change]] = {
     15: SinkSecrets,
 }
 
-_NUMBERS = {entry: kind for kind, entry in KINDS.items()}
+KIND_OF = {entry: kind for kind, entry in KINDS.items()}
 _DECODERS = {kind: msgspec.json.Decoder(entry) for kind, entry in KINDS.items()}
 _ENCODER = msgspec.json.Encoder()
-MATCHES = _NUMBERS[MatchCommit]
+MATCHES = KIND_OF[MatchCommit]
 """The kind of the entries with match lists that another engine brings."""
 
 
@@ -253,7 +228,7 @@ def encode(entry: TenantEvents | Change, told: bytes | None = None) -> tuple[int
     """The row that `LogWriter.append_rows` takes; `told` is the match list of those who get messages of it."""
     if isinstance(entry, MatchCommit):
         return MATCHES, match_commit.encode(entry), None
-    return _NUMBERS[type(entry)], _ENCODER.encode(entry), told
+    return KIND_OF[type(entry)], _ENCODER.encode(entry), told
 
 
 def decode(kind: int, payload: bytes) -> TenantEvents | Change:

@@ -129,6 +129,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return self.peer_tokens if len(self.peer_tokens) != 1 else self.peer_tokens * len(self.peers)
 
 
+_LISTS = frozenset(name for name, value in msgspec.structs.asdict(Settings()).items() if isinstance(value, list))
+"""Settings that an environment variable gives with commas."""
+
+
 class BadSettings(WhimbrelError):
     """A setting that does not exist or has a wrong value."""
 
@@ -145,24 +149,21 @@ def load_settings(
             chosen |= tomllib.loads(Path(file).read_text())
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BadSettings(f"Expected a TOML file of settings, but got: {error} - at {file}") from None
-    lists = (
-        "timestamps",
-        "cors_origins",
-        "spark_settings",
-        "peers",
-        "peer_tokens",
-        "webhook_networks",
-        "webhook_schedule",
-    )
     for name, value in (os.environ if environment is None else environment).items():
         field = name.removeprefix(PREFIX).lower()
         if name.startswith(PREFIX) and field in Settings.__struct_fields__:
-            chosen[field] = [part for part in value.split(",") if part] if field in lists else value
+            chosen[field] = [part for part in value.split(",") if part] if field in _LISTS else value
     chosen |= {name: value for name, value in (flags or {}).items() if value is not None}
     try:
         settings = msgspec.convert(chosen, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise BadSettings(f"{error} (in the settings)") from None
+    _check(settings)
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    """Raise BadSettings where settings contradict each other, or are no URL or network."""
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise BadSettings("Expected both tls_certificate and tls_key, or neither of them (in the settings)")
     if len(settings.tokens_of_peers()) != len(settings.peers):
@@ -178,7 +179,6 @@ def load_settings(
             ipaddress.ip_network(network)
         except ValueError as error:
             raise BadSettings(f"Expected networks such as 10.0.0.0/8, but: {error} - at webhook_networks") from None
-    return settings
 
 
 def with_set(pairs: Iterable[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from whimbrel.broker.requests.errors import BrokerError, Forbidden, Unprocessabl
 from whimbrel.broker.sequencing.request_group import Forwarding, Publish, Published, RequestGroup
 from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.engine.index import Index
+from whimbrel.log import EVENT
 from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers, apply_rules, keep_pairs, match_events
 from whimbrel.model.errors import WhimbrelError
@@ -186,7 +187,7 @@ class Publishing:
                     row = place if rows_of is None else rows_of[place]
                     placed[digest] = offset
                     offsets[row] = offset
-                    rows.append((entries.EVENT, event.raw, coded[row]))
+                    rows.append((EVENT, event.raw, coded[row]))
                     group.events[offset] = event.raw
                     results.append(Published(offset))
                     taken.append(at)
@@ -212,8 +213,7 @@ class Publishing:
         last = forwarding.positions[taken[-1]]
         entry = entries.ForwardedEvents(forwarding.origin, forwarding.peer, last, offsets, prefixes)
         self._origins[forwarding.origin] = offsets[-1]
-        group.changes.append((group.next, entry))
-        group.rows.append(entries.encode(entry))
+        group.append(entry)
 
 
 def _coded_lists(matched: MatchedNumbers) -> Sequence[bytes | None]:

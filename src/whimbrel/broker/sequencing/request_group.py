@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.broker.requests.entries import Change
+from whimbrel.broker.requests import entries
+from whimbrel.broker.requests.entries import Change, SubscriptionPut
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError, NotFound
+from whimbrel.log.match_list import encode
 from whimbrel.model.token_rules import Rules
 
 logger = logging.getLogger("whimbrel.broker")
@@ -146,6 +149,32 @@ class RequestGroup:
     def next(self) -> int:
         """The offset that the next entry will get."""
         return self.first + len(self.rows)
+
+    def append(self, change: Change, told: Sequence[int] | None = None) -> int:
+        """Append the entry of a change, and return its offset; `told` are the versions that get messages of it."""
+        offset = self.next
+        self.changes.append((offset, change))
+        self.rows.append(entries.encode(change, None if told is None else encode(told)))
+        self.tell(told or (), offset)
+        return offset
+
+    def tell(self, numbers: Sequence[int], offset: int) -> None:
+        """Tell versions of subscriptions of the entry at an offset."""
+        if numbers:
+            self.numbers.append(np.array(numbers, np.int64))
+            self.offsets.append(np.full(len(numbers), offset, np.int64))
+
+    def complete(
+        self, place: int, entered: Sequence[int], left: Sequence[int], inside: list[tuple[str, float | None]]
+    ) -> None:
+        """Put what a new version of a subscription is told into its entry, which is the change at a place."""
+        offset, change = self.changes[place]
+        assert isinstance(change, SubscriptionPut)
+        put = msgspec.structs.replace(change, entered=encode(entered), left=encode(left), inside=inside)
+        told = [offset] if entered or left else []
+        self.changes[place] = offset, put
+        self.rows[offset - self.first] = entries.encode(put, encode(told) if told else None)
+        self.tell(told, offset)
 
     def pairs(self) -> LivePairs:
         """The events and all pairs, those of ephemeral subscriptions included."""

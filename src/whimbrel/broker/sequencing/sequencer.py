@@ -17,7 +17,6 @@ from time import monotonic
 from typing import Any, Protocol
 
 from whimbrel.broker.lists.event_ids import EventIds
-from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.errors import NoSpace, Unavailable
 from whimbrel.broker.sequencing.publishing import Publishing
 from whimbrel.broker.sequencing.request_group import (
@@ -194,8 +193,7 @@ class Sequencer:
                 group.answers.append((request.result, error))
                 continue
             for change in entered:
-                group.changes.append((group.next, change))
-                group.rows.append(entries.encode(change))
+                group.append(change)
             group.answers.append((request.result, answer))
         if self._topics is not None:
             self._topics.complete(group)

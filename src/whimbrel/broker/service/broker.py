@@ -24,7 +24,6 @@ from whimbrel.broker.publications.rendering import PublicationMessages
 from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.requests.context_schema import load_schema
 from whimbrel.broker.requests.entries import (
-    MatchCommit,
     SchemaExtension,
     SinkSecrets,
     SubscriptionEnd,
@@ -62,6 +61,7 @@ from whimbrel.broker.service.webhooks import Webhooks
 from whimbrel.broker.store import DeadLetter
 from whimbrel.broker.store.sqlite import to_json
 from whimbrel.broker.webhooks.engine import WebhookEngine
+from whimbrel.log.match_commit import MatchCommit
 
 logger = logging.getLogger("whimbrel.broker")
 
@@ -83,72 +83,66 @@ class Broker:
         self, settings: Settings, on_failure: Callable[[Exception], None] | None = None, serve: bool = True
     ) -> None:
         self.settings = settings
-        self._serve = serve
         self.failure: Exception | None = None
+        self.started = monotonic()
+        self.published = self.refused = 0
+        self.delivered: Callable[[], int] = lambda: 0
+        """How many messages were sent to subscribers; set by the metrics."""
+        self.on_disk: list[Callable[[RequestGroup], None]] = []
+        """Called in the writer of the log with every group that is on disk and folded, in order; they must be quick."""
+        self._serve = serve
         self._on_failure = on_failure
+        self._closing = False
         schema = None if settings.schema is None else load_schema(settings.schema)
         opened = self._opened = open_directory(Path(settings.data), settings.timestamps, schema)
         self.store, self.log, self.index = opened.store, opened.reader, opened.index
         if settings.engine == "inline":
             match_waiting(opened)
         self.hub = Hub()
-        rendered = PublicationMessages(opened.reader, opened.store, opened.index.timestamps)
-        self.messages = MessageReader(opened.reader, opened.lists, opened.store, opened.history, rendered.renders)
-        self.started = monotonic()
-        self.published = self.refused = 0
-        self.delivered: Callable[[], int] = lambda: 0
-        """How many messages were sent to subscribers; set by the metrics."""
         self.sessions = Sessions()
         self.feed = LiveFeed(self._counts, opened.store)
         self.runtime = Runtime()
-        live = self.live = LiveIndex(opened.index, opened.constrained, settings.engine != "inline")
-        topics = StatefulTopics(settings, opened.index.timestamps, opened.store)
+        self.live = LiveIndex(opened.index, opened.constrained, settings.engine != "inline")
         self.space = DiskSpace(opened.directory, settings.disk_reserve_bytes)
-        self._registry = Registry(live, topics, opened.store, opened.history, self.space)
-        self.on_disk: list[Callable[[RequestGroup], None]] = []
-        """Called in the writer of the log with every group that is on disk and folded, in order; they must be quick."""
-        publishing = Publishing(live, opened.ids, opened.watermark, opened.store.origins())
+        self._topics = StatefulTopics(settings, opened.index.timestamps, opened.store)
+        self._registry = Registry(self.live, self._topics, opened.store, opened.history, self.space)
+        publishing = Publishing(self.live, opened.ids, opened.watermark, opened.store.origins())
         self._sequencer = Sequencer(
-            publishing,
-            opened.writer,
-            opened.ids,
-            self._fold,
-            self._settle,
-            self._fail,
-            self.space.check,
-            topics,
+            publishing, opened.writer, opened.ids, self._fold, self._settle, self._fail, self.space.check, self._topics
         )
+        submit = self.runtime.submit = self._sequencer.submit
         self.matches = MatchCommits(self.runtime, opened)
-        self.runtime.submit = self._sequencer.submit
-        self.retention = Retention(opened, settings, opened.stamps, self._sequencer.submit)
-        self._upkeep = Upkeep(
-            opened, live, self._registry, self.retention, self.space, self._sequencer.submit, self._fail
-        )
-        self.publications = PublicationService(self.runtime, topics, opened.store, opened.index.timestamps)
-        self._upkeep.every_round.append(self.publications.expire)
-        self.schemas = SchemaService(
-            self.runtime, opened.index.schema, opened.store, opened.reader.floor, self._sequencer.submit
-        )
+        self.retention = Retention(opened, settings, submit)
+        self._upkeep = Upkeep(opened, self.live, self._registry, self.retention, self.space, submit, self._fail)
+        self._make_services()
+
+    def _make_services(self) -> None:
+        """Make what acts on behalf of principals."""
+        settings, runtime, opened, store = self.settings, self.runtime, self._opened, self._opened.store
+        topics, registry, timestamps = self._topics, self._registry, self._opened.index.timestamps
+        rendered = PublicationMessages(opened.reader, store, timestamps)
+        self.messages = MessageReader(opened.reader, opened.lists, store, opened.history, rendered.renders)
+        self.publications = PublicationService(runtime, topics, store, timestamps)
+        self.schemas = SchemaService(runtime, opened.index.schema, store, opened.reader.floor)
         self.on_disk.append(self.schemas.on_disk)
-        self._upkeep.every_round.append(self.schemas.announce)
-        self.tokens = Tokens(self.runtime, self._registry, opened.store, self.hub)
-        quotas = Quotas(settings, opened.store, opened.index)
-        self._secrets = HeldSecrets(opened.store)
+        self._upkeep.every_round += [self.publications.expire, self.schemas.announce]
+        self.tokens = Tokens(runtime, registry, store, self.hub)
+        self._secrets = HeldSecrets(store)
+        quotas = Quotas(settings, store, opened.index)
         self.subscriptions = Subscriptions(
-            self.runtime, live, self._registry, self.tokens, quotas, self._secrets, opened.store, opened.reader
+            runtime, self.live, registry, self.tokens, quotas, self._secrets, store, opened.reader
         )
-        self._engine = WebhookEngine(settings, opened.reader.id, opened.store, opened.lists, self.messages)
-        self.webhooks = Webhooks(self.runtime, self._registry, self._secrets, self._engine, opened.store, self.messages)
+        self._engine = WebhookEngine(settings, opened.reader.id, store, opened.lists, self.messages)
+        self.webhooks = Webhooks(runtime, registry, self._secrets, self._engine, store, self.messages)
         self.delivery = Delivery(
-            self.runtime, live, self.hub, self.messages, self.subscriptions, self.tokens, opened.store, opened.reader
+            runtime, self.live, self.hub, self.messages, self.subscriptions, self.tokens, store, opened.reader
         )
-        self.watching = Watching(self.runtime, self.hub, self.subscriptions, self.tokens, topics.publications, rendered)
-        self.spaces = SpaceService(self.runtime, topics, self._registry, self.tokens, self.subscriptions, opened.store)
+        self.watching = Watching(runtime, self.hub, self.subscriptions, self.tokens, topics.publications, rendered)
+        self.spaces = SpaceService(runtime, topics.spaces, registry, self.subscriptions, store)
         self.spark: SparkProcess | None = None
         """The job on Spark that matches events, if it is ours; the server starts it."""
         if settings.engine == "spark" and settings.spark_job:
             self.spark = SparkProcess(settings, self.tokens.create_internal("spark-engine", "match"))
-        self._closing = False
 
     async def __aenter__(self) -> Broker:
         self.runtime.start()

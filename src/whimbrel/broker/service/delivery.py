@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from time import monotonic
 from typing import cast
 
@@ -25,28 +26,18 @@ from whimbrel.model.filter import Filter
 from whimbrel.model.token_rules import constrain
 
 
+@dataclass(eq=False)
 class Delivery:
     """Reads and streams messages on behalf of principals. Used in the event loop."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        live: LiveIndex,
-        hub: Hub,
-        reader: MessageReader,
-        subscriptions: Subscriptions,
-        tokens: Tokens,
-        store: Store,
-        log: LogReader,
-    ) -> None:
-        self._runtime = runtime
-        self._live = live
-        self._hub = hub
-        self._reader = reader
-        self._subscriptions = subscriptions
-        self._tokens = tokens
-        self._store = store
-        self._log = log
+    _runtime: Runtime
+    _live: LiveIndex
+    _hub: Hub
+    _reader: MessageReader
+    _subscriptions: Subscriptions
+    _tokens: Tokens
+    _store: Store
+    _log: LogReader
 
     async def pull(
         self, subscription: StoredSubscription, after: Cursor | None, limit: int, wait: float, caller: str = ""
@@ -62,14 +53,11 @@ class Delivery:
             while True:
                 outbox.take()  # before the read: what comes meanwhile must wake us
                 found, complete = await self._runtime.in_thread(self._reader.read, subscription, position, limit)
-                if found or (complete and monotonic() >= deadline):
+                left = deadline - monotonic()
+                if found or left <= 0 or outbox.closed is not None:
                     return found, complete
-                if outbox.closed is not None:
-                    return found, complete
-                if complete and not await outbox.wait(max(0.0, deadline - monotonic())):
-                    deadline = 0.0
-                if not complete and monotonic() >= deadline:
-                    return found, complete
+                if complete:
+                    await outbox.wait(left)
         finally:
             self._hub.close(waiter)
 

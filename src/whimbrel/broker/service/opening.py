@@ -21,17 +21,17 @@ import numpy as np
 
 from whimbrel.broker.delivery.history import History
 from whimbrel.broker.lists import RunSet
-from whimbrel.broker.lists.event_ids import EventIds
+from whimbrel.broker.lists.event_ids import EventIds, read_names
 from whimbrel.broker.requests import entries
-from whimbrel.broker.requests.entries import EVENT, Change, MatchCommit, TenantEvents
+from whimbrel.broker.requests.entries import Change, TenantEvents
 from whimbrel.broker.sequencing.watermark import WaitingRange, Watermark
 from whimbrel.broker.service.schema_fold import grow
 from whimbrel.broker.service.stamps import FoldStamps
 from whimbrel.broker.store import SqliteStore
 from whimbrel.broker.store.formats import StoreError
 from whimbrel.engine.index import Index
-from whimbrel.log import LogReader, LogWriter, match_commit
-from whimbrel.log.match_commit import COMMIT_BYTES
+from whimbrel.log import EVENT, LogReader, LogWriter, match_commit
+from whimbrel.log.match_commit import COMMIT_BYTES, MatchCommit
 from whimbrel.log.match_list import decode_all
 from whimbrel.log.reader import Row
 from whimbrel.log.version_ranges import SubscriptionVersion, VersionRanges, add_versions
@@ -40,14 +40,6 @@ from whimbrel.model.token_rules import Rules
 from whimbrel.storage.errors import NewerFormat, SavedIndexError
 
 _VERSIONS = 10_000  # of one page
-
-
-class _Names(msgspec.Struct, gc=False):
-    source: str
-    id: str
-
-
-_names = msgspec.json.Decoder(_Names)
 
 
 @dataclass
@@ -161,7 +153,7 @@ def _catch_up(reader: LogReader, store: SqliteStore, lists: RunSet, ids: EventId
         for offset, _, kind, payload, _ in chunk:
             if kind == EVENT:
                 if offset >= ids.sealed:
-                    names = _names.decode(payload)
+                    names = read_names(payload)
                     ids.remember({ids.digest(tenant if left else "", names.source, names.id): offset})
                 left = max(0, left - 1)
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import cast
 
 from whimbrel.broker.publications.space_topic import SpaceUpdates
@@ -20,14 +21,14 @@ from whimbrel.model.token_rules import allows_text
 _UPDATE_BYTES = 64  # what an update counts for in the queue besides its content
 
 
+@dataclass(eq=False)
 class PublicationService:
     """Changes and reads publications. A principal sees those of its tenant that its rules allow."""
 
-    def __init__(self, runtime: Runtime, topics: StatefulTopics, store: Store, timestamps: frozenset[str]) -> None:
-        self.topics = topics
-        self._runtime = runtime
-        self._store = store
-        self._timestamps = timestamps
+    _runtime: Runtime
+    topics: StatefulTopics
+    _store: Store
+    _timestamps: frozenset[str]
 
     async def update(self, updates: list[PublicationUpdate], principal: Principal) -> list[Published | BrokerError]:
         """Apply updates in their order. Returns when they are on disk, with an offset or an error for each."""

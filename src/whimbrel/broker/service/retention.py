@@ -24,7 +24,6 @@ from whimbrel.broker.requests.envelope import BATCH_EVENTS
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult
 from whimbrel.broker.service.opening import OpenedDirectory
-from whimbrel.broker.service.stamps import FoldStamps
 
 ROUND_SECONDS = 1.0
 """How often retention looks at the log."""
@@ -38,19 +37,17 @@ _SPARE_KEYS = 100_000  # keys of ended versions that may be kept among the lost 
 class Retention:
     """Truncates the log of a broker. Used by the thread of upkeep only."""
 
-    def __init__(
-        self, opened: OpenedDirectory, settings: Settings, stamps: FoldStamps, submit: Callable[[Decide], None]
-    ) -> None:
+    def __init__(self, opened: OpenedDirectory, settings: Settings, submit: Callable[[Decide], None]) -> None:
         self.truncated = 0
         """Entries deleted since the start."""
         self._opened = opened
         self._settings = settings
-        self.stamps = stamps
+        self.stamps = opened.stamps
         self._submit = submit
         self._next = self._next_letters = 0.0
-        stamps.join("store", lambda: opened.store.synced)
-        stamps.join("matches", lambda: opened.lists.sealed)
-        stamps.join("ids", lambda: opened.ids.filed)
+        self.stamps.join("store", lambda: opened.store.synced)
+        self.stamps.join("matches", lambda: opened.lists.sealed)
+        self.stamps.join("ids", lambda: opened.ids.filed)
 
     def step(self, end: int, index_stamp: int) -> None:
         """Truncate what is too old or too much, a step of it.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import sha256
 
 import msgspec
@@ -21,7 +21,7 @@ from whimbrel.broker.requests.entries import Change, SchemaExtension
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import Conflict, Forbidden, NotFound, Unavailable, Unprocessable
 from whimbrel.broker.requests.schema_extensions import SCHEMA_NAMES, Extension, apply_all, decode_extension, rule_of
-from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult, Publish, RequestGroup
+from whimbrel.broker.sequencing.request_group import IgnoredResult, Publish, RequestGroup
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.store import SqliteStore
@@ -34,19 +34,11 @@ SOURCE = "whimbrel"
 class SchemaService:
     """Reads and extends the schema; None if the broker has none."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        schema: Schema | None,
-        store: SqliteStore,
-        floor: int,
-        submit: Callable[[Publish | Decide], None],
-    ) -> None:
+    def __init__(self, runtime: Runtime, schema: Schema | None, store: SqliteStore, floor: int) -> None:
         self.extended = len(store.schema_extensions())
         """Extensions in the log, so far."""
         self._runtime = runtime
         self._schema = schema
-        self._submit = submit
         self._announcing = threading.Lock()  # guards what waits: upkeep and the writer of the log announce
         # What is on disk and not announced yet; after a crash the last ones are announced again.
         self._waiting = [(offset, entry) for offset, entry in store.schema_extensions() if offset >= floor]
@@ -117,7 +109,7 @@ class SchemaService:
             return
         with self._announcing, contextlib.suppress(Unavailable):
             if self._waiting:
-                self._submit(Publish([announcement(*one) for one in self._waiting], IgnoredResult(), SOURCE))
+                self._runtime.submit(Publish([announcement(*one) for one in self._waiting], IgnoredResult(), SOURCE))
                 self._waiting = []
 
 

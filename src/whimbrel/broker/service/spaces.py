@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from whimbrel.broker.publications.region_bodies import allows_regions
-from whimbrel.broker.publications.space_topic import SpaceUpdates
-from whimbrel.broker.publications.topics import StatefulTopics
+from whimbrel.broker.publications.space_topic import SpaceTopic, SpaceUpdates
 from whimbrel.broker.publications.update_requests import PublicationUpdate, check_key
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
 from whimbrel.broker.requests.errors import BrokerError, Conflict, Forbidden, NotFound
@@ -20,30 +20,20 @@ from whimbrel.broker.service.publications import submit_updates
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.subscriptions import Subscriptions, Versions
-from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.store import Store, StoredPublication, StoredSubscription
 
 _OWNER = Principal("", frozenset({"admin"}))  # sees every subscription of a space that is dropped
 
 
+@dataclass(eq=False)
 class SpaceService:
     """Changes and reads spaces. A principal sees those of its tenant."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        topics: StatefulTopics,
-        registry: Registry,
-        tokens: Tokens,
-        subscriptions: Subscriptions,
-        store: Store,
-    ) -> None:
-        self._runtime = runtime
-        self._topic = topics.spaces
-        self._registry = registry
-        self._tokens = tokens
-        self._subscriptions = subscriptions
-        self._store = store
+    _runtime: Runtime
+    _topic: SpaceTopic
+    _registry: Registry
+    _subscriptions: Subscriptions
+    _store: Store
 
     async def define(self, name: str, dimensions: dict[str, Any], principal: Principal) -> None:
         """Define a space; one with the same dimensions may be there already."""

@@ -7,6 +7,7 @@ that these rules still hold, and makes the version known to the index at the off
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from time import time_ns
 from typing import TypeAlias, cast
 
@@ -41,28 +42,18 @@ Versions: TypeAlias = frozenset[str] | None
 """The versions that If-Match names; None for any."""
 
 
+@dataclass(eq=False)
 class Subscriptions:
     """Changes subscriptions on behalf of principals."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        live: LiveIndex,
-        registry: Registry,
-        tokens: Tokens,
-        quotas: Quotas,
-        secrets: HeldSecrets,
-        store: Store,
-        log: LogReader,
-    ) -> None:
-        self._runtime = runtime
-        self._live = live
-        self._registry = registry
-        self._tokens = tokens
-        self._quotas = quotas
-        self._secrets = secrets
-        self._store = store
-        self._log = log
+    _runtime: Runtime
+    _live: LiveIndex
+    _registry: Registry
+    _tokens: Tokens
+    _quotas: Quotas
+    _secrets: HeldSecrets
+    _store: Store
+    _log: LogReader
 
     async def create(self, asked: RequestWithBody, principal: Principal, id: str | None = None) -> StoredSubscription:
         """Create a subscription, with a new id or the one that is given."""

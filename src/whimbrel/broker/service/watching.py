@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from time import time_ns
 from typing import cast
 
@@ -23,24 +24,16 @@ from whimbrel.model.filter import Filter
 from whimbrel.model.token_rules import constrain
 
 
+@dataclass(eq=False)
 class Watching:
     """Opens and closes watchers of publications. Used in the event loop."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        hub: Hub,
-        subscriptions: Subscriptions,
-        tokens: Tokens,
-        topic: PublicationTopic,
-        rendered: PublicationMessages,
-    ) -> None:
-        self._runtime = runtime
-        self._hub = hub
-        self._subscriptions = subscriptions
-        self._tokens = tokens
-        self._topic = topic
-        self._rendered = rendered
+    _runtime: Runtime
+    _hub: Hub
+    _subscriptions: Subscriptions
+    _tokens: Tokens
+    _topic: PublicationTopic
+    _rendered: PublicationMessages
 
     async def open(
         self, filter: Filter, principal: Principal, framing: str, policy: Policy, leave: bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from time import time_ns
 from typing import Any, TypeVar, cast
 
@@ -32,24 +33,16 @@ BULK = 100
 """Of more changes at once, those that have a sink ask for consent when something matches, and not now."""
 
 
+@dataclass(eq=False)
 class Webhooks:
     """Answers questions about webhooks, and changes them. Used in the event loop of the broker."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        registry: Registry,
-        secrets: HeldSecrets,
-        engine: WebhookEngine,
-        store: Store,
-        reader: MessageReader,
-    ) -> None:
-        self._runtime = runtime
-        self._registry = registry
-        self._secrets = secrets
-        self._engine = engine
-        self._store = store
-        self._reader = reader
+    _runtime: Runtime
+    _registry: Registry
+    _secrets: HeldSecrets
+    _engine: WebhookEngine
+    _store: Store
+    _reader: MessageReader
 
     def folded(self, changes: Sequence[tuple[int, Change]]) -> None:
         """Tell webhooks of changes that the store has applied. Called in the writer of the log."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from whimbrel.broker.requests.entries import MatchCommit
+from whimbrel.log.match_commit import MatchCommit
 
 END_VERSION = (
     'UPDATE version SET until = ?, (text, dialect, rules, topic) = (SELECT text, dialect, rules, "on"'

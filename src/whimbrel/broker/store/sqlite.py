@@ -17,7 +17,6 @@ import msgspec
 from whimbrel.broker.requests.entries import (
     Change,
     LinkChange,
-    MatchCommit,
     SchemaExtension,
     SinkSecrets,
     SubscriptionEnd,
@@ -33,6 +32,7 @@ from whimbrel.broker.store.protocol import DeadLetter, StoredPublication, Stored
 from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
 from whimbrel.broker.store.schema import SchemaBase, apply_extension, extension_of
 from whimbrel.broker.store.webhooks import SqliteWebhooks, end_webhook, is_live, move_cursor, put_secrets
+from whimbrel.log.match_commit import MatchCommit
 
 _CACHE_KIB = 32 << 10  # pages that the writing connection keeps: an import touches them all over the file
 _FIELDS = 'id, number, first, owner, text, dialect, spec, protocol, created, start, expires, rules, "on", tenant'
