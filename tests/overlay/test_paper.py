@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.overlay.siena_filters import siena_filter
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.overlay.covering.cover_table import CoverTable
-from whimbrel.overlay.covering.siena import siena_filter
 from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings
 from whimbrel.overlay.router.router import UnexpectedMessage
 from whimbrel.overlay.router.router_messages import Forwarded, Subscribe, Unsubscribe

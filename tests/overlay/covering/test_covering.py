@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.overlay.siena_filters import siena_filter
 from tests.strategies import events, filters
 from whimbrel.model.errors import FilterError
 from whimbrel.model.event import Event
@@ -11,7 +12,6 @@ from whimbrel.model.filter import Filter
 from whimbrel.overlay.covering import cover_table
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.covering.poset import Poset
-from whimbrel.overlay.covering.siena import siena_filter
 from whimbrel.overlay.tree.paths import Interest
 
 narrow = st.tuples(st.sampled_from("xy"), st.integers(0, 4), st.integers(0, 4)).map(

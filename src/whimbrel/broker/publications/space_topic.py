@@ -222,7 +222,7 @@ class SpaceTopic:
             else:
                 regions = self._regions(asked, update, old, space)
                 state = _encode({"regions": regions})
-                self._check_limits(asked.tenant, space, held is None, len(state) - len(old), len(state))
+                self._check_limits(asked.tenant, held is None, len(state) - len(old), len(state))
                 if held is None:
                     found = members.publish(update.key, regions, now=self._now)
                 else:
@@ -250,7 +250,7 @@ class SpaceTopic:
             regions = patched(read_regions(old, most), update.content)
         return space.constrained(regions, asked.rules)
 
-    def _check_limits(self, tenant: str, space: _Space, is_new: bool, more: int, size: int) -> None:
+    def _check_limits(self, tenant: str, is_new: bool, more: int, size: int) -> None:
         if size > EVENT_BYTES.value:
             raise TooLarge(f"Expected regions of at most {EVENT_BYTES.value:,} bytes, but got {size:,}")
         most, largest = self._settings.publications_per_tenant, self._settings.publication_bytes_per_tenant

@@ -9,7 +9,7 @@ A. Carzaniga, D. S. Rosenblum, A. L. Wolf: Design and Evaluation of a Wide-Area 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from whimbrel.overlay.covering.cover_table import CoverTable
@@ -33,9 +33,6 @@ class Poset:
         self._parents: dict[bytes, set[bytes]] = {}
         self._children: dict[bytes, set[bytes]] = {}
         self._roots: dict[bytes, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._nodes)
 
     def insert(self, key: bytes, interface: Hashable) -> None:
         """Note that an interface wants a filter."""
@@ -74,10 +71,6 @@ class Poset:
                         seen.add(child)
                         pending.append(child)
         return PosetMatch(found, visited, tested)
-
-    def nodes(self) -> Iterator[tuple[bytes, set[Hashable]]]:
-        """The filters, each with the interfaces that are kept at it."""
-        return iter(self._nodes.items())
 
     def _keep(self, key: bytes, interface: Hashable) -> None:
         """Keep an interface at a filter, unless it is at one that covers it; remove it from those below."""

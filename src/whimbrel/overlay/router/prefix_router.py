@@ -129,25 +129,16 @@ class PrefixRouter(Router):
 
         Without a prefix, or with one that cannot be used, the event is matched. Local subscriptions are left out.
         """
-        if prefix is not None and not self._settings.every_hop:
-            quick = self._views[self.version].forward_coded(prefix, self._wanted(arrival))
+        came = None if self._settings.every_hop else prefix
+        if came is not None:
+            quick = self._views[self.version].forward_coded(came, self._wanted(arrival))
             if quick is not None:
                 self._count_forward(quick[1])
-                return quick[0] & ~arrival & ~LOCAL, prefix
-        read = None if prefix is None or self._settings.every_hop else self._read_prefix(prefix)
-        if read is None:
-            if prefix is None or self._settings.every_hop:
-                self.counters.content_matches += 1
-            else:
-                self.counters.fallbacks += 1
-            read = self.match(event())
-            prefix = b"" if self._settings.every_hop else read.encode()
-            self.counters.prefix_bytes.append(len(prefix))
-            self.counters.prefix_nodes.append(len(read))
-        assert prefix is not None
+                return quick[0] & ~arrival & ~LOCAL, came
+        read, coded = self._prefix_of(came, event)
         mask, visited = self._views[read.version].forward(read, self._wanted(arrival))
         self._count_forward(visited)
-        return mask & ~arrival & ~LOCAL, prefix
+        return mask & ~arrival & ~LOCAL, coded
 
     def match(self, event: Event) -> Prefix:
         """The prefix of an event on the youngest version."""
@@ -166,16 +157,9 @@ class PrefixRouter(Router):
             if quick is not None:
                 self._count_forward(quick[1])
                 return Route(quick[0], [], message)
-        prefix = None if arrival == 0 else self._read_prefix(message.prefix)
-        if prefix is None:
-            if arrival:
-                self.counters.fallbacks += 1
-            else:
-                self.counters.content_matches += 1
-            prefix = self.match(message.event)
-            message = replace(message, prefix=prefix.encode())
-            self.counters.prefix_bytes.append(len(message.prefix))
-            self.counters.prefix_nodes.append(len(prefix))
+        prefix, coded = self._prefix_of(message.prefix if arrival else None, lambda: message.event)
+        if coded is not message.prefix:
+            message = replace(message, prefix=coded)
         view = self._views[prefix.version]
         mask, read = view.forward(prefix, self._wanted(arrival))
         candidates: list[bytes] = []
@@ -188,6 +172,21 @@ class PrefixRouter(Router):
     def _wanted(self, arrival: int) -> int:
         """The neighbours that want anything, as bits, but for `arrival`."""
         return sum(bit for bit in self._bits.values() if bit != arrival and self._counts.get(bit))
+
+    def _prefix_of(self, coded: bytes | None, event: Callable[[], Event]) -> tuple[Prefix, bytes]:
+        """The prefix of an event, and its bytes: as it came, or by a match if none came or it cannot be used."""
+        read = None if coded is None else self._read_prefix(coded)
+        if coded is not None and read is not None:
+            return read, coded
+        if coded is None:
+            self.counters.content_matches += 1
+        else:
+            self.counters.fallbacks += 1
+        made = self.match(event())
+        coded = b"" if self._settings.every_hop else made.encode()
+        self.counters.prefix_bytes.append(len(coded))
+        self.counters.prefix_nodes.append(len(made))
+        return made, coded
 
     def _read_prefix(self, data: bytes) -> Prefix | None:
         """The prefix that came with an event, or None if it cannot be used."""

@@ -78,7 +78,7 @@ class Network:
             self._latency[pair] = latency
             self._ends[pair] = DurableLink()
         for pair in ((one, two), (two, one)):
-            self._apply(pair[0], self.routers[pair[0]].link(pair[1]), self.history.begin(self.now))
+            self._apply(pair[0], self.routers[pair[0]].link(pair[1]), self.history.begin())
 
     def at(self, time: float, step: Callable[[], None]) -> None:
         """Plan a step for a time."""
@@ -101,7 +101,7 @@ class Network:
         """Make a router the optimizer."""
         router = self.routers[name]
         assert isinstance(router, PrefixRouter)
-        self._apply(name, router.optimize(self.now), self.history.begin(self.now))
+        self._apply(name, router.optimize(self.now), self.history.begin())
 
     def subscribe(self, name: str, subscription: str, interest: Interest) -> None:
         """Add a subscription at a router that is up; others refuse."""
@@ -125,7 +125,7 @@ class Network:
     def _apply(self, name: str, effects: Effects, cause: int) -> None:
         """Send the messages and record the deliveries of a call of a router."""
         for subscription, _ in effects.delivered:
-            self.history.delivered(cause, subscription, self.now)
+            self.history.delivered(cause, subscription)
         for neighbour, message in effects.sent:
             if isinstance(message, Forwarded):
                 self.link_events[name, neighbour] = self.link_events.get((name, neighbour), 0) + 1
@@ -142,7 +142,7 @@ class Network:
     def _tick(self, name: str) -> None:
         router = self.routers[name]
         if self.is_up(name) and isinstance(router, PrefixRouter):
-            self._apply(name, router.tick(self.now), self.history.begin(self.now))
+            self._apply(name, router.tick(self.now), self.history.begin())
 
     def _send(self, pair: tuple[str, str], item: _Item) -> None:
         if not self._faults:
@@ -205,4 +205,4 @@ class Network:
         self._down.discard(name)
         router = self.routers[name]
         if isinstance(router, PrefixRouter):
-            self._apply(name, router.restart(self.now), self.history.begin(self.now))
+            self._apply(name, router.restart(self.now), self.history.begin())

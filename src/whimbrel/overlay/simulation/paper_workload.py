@@ -60,13 +60,12 @@ class PaperWorkload:
         return min(high, max(low, round(self._random.gauss(middle, (high - low) / 4))))
 
     def _name(self) -> str:
-        share = self._share(1.0)
-        return f"a{min(self._names - 1, int(share * self._names)):0{_WIDTH}}"
+        return f"a{min(self._names - 1, int(self._share() * self._names)):0{_WIDTH}}"
 
     def _value(self) -> float:
-        return round(self._share(1.0) * 100 - 50, 3)
+        return round(self._share() * 100 - 50, 3)
 
-    def _share(self, shape: float) -> float:
+    def _share(self) -> float:
         """A number from 0 to 1, drawn from the distribution."""
         if self._distribution is Distribution.UNIFORM:
             return self._random.random()
@@ -76,6 +75,6 @@ class PaperWorkload:
                 if 0 <= share < 1:
                     return share
         while True:  # Pareto, scaled so that the interval holds nearly all of it
-            share = (self._random.paretovariate(shape) - 1) / 50
+            share = (self._random.paretovariate(1.0) - 1) / 50
             if share < 1:
                 return share

@@ -80,10 +80,10 @@ class RunHistory:
         self.events: list[EventRecord] = []
         self._open: dict[int, int] = {}
         self._causes = 0
-        self._of_cause: dict[int, SubscriptionRecord | EventRecord] = {}
+        self._of_cause: dict[int, EventRecord] = {}
         self._unsettled: dict[int, SubscriptionRecord] = {}
 
-    def begin(self, now: float) -> int:
+    def begin(self) -> int:
         """Start a cause, and return its number."""
         self._causes += 1
         self._open[self._causes] = 0
@@ -91,7 +91,7 @@ class RunHistory:
 
     def subscribed(self, now: float, router: str, subscription: str, interest: Interest) -> int:
         """Record a new subscription. Return its cause."""
-        cause = self.begin(now)
+        cause = self.begin()
         record = SubscriptionRecord(subscription, interest, router, now)
         self.subscriptions[subscription] = self._unsettled[cause] = record
         return cause
@@ -99,7 +99,7 @@ class RunHistory:
     def unsubscribed(self, now: float, subscription: str) -> int:
         """Record the end of a subscription. Return its cause."""
         self.subscriptions[subscription].ended = now
-        return self.begin(now)
+        return self.begin()
 
     def is_live(self, subscription: str) -> bool:
         """Whether a subscription is there and has not ended."""
@@ -108,7 +108,7 @@ class RunHistory:
 
     def published(self, now: float, router: str, content: Mapping[str, object], event: Event) -> int:
         """Record a new event. Return its cause."""
-        cause = self.begin(now)
+        cause = self.begin()
         record = EventRecord(router, now, content, event, now)
         self.events.append(record)
         self._of_cause[cause] = record
@@ -124,26 +124,20 @@ class RunHistory:
 
     def arrived(self, cause: int, router: str) -> None:
         """Record that an event reached a router over a link."""
-        record = self._of_cause[cause]
-        assert isinstance(record, EventRecord)
-        record.arrivals[router] += 1
+        self._of_cause[cause].arrivals[router] += 1
 
-    def delivered(self, cause: int, subscription: str, now: float) -> None:
+    def delivered(self, cause: int, subscription: str) -> None:
         """Record that an event was delivered to a subscription."""
-        record = self._of_cause[cause]
-        assert isinstance(record, EventRecord)
-        record.deliveries[subscription] += 1
+        self._of_cause[cause].deliveries[subscription] += 1
 
     def settle(self, cause: int, now: float) -> None:
         """Note, at the end of a step, which causes are over: their subscriptions have propagated."""
-        record = self._of_cause.get(cause)
-        if isinstance(record, EventRecord):
-            record.handled = now
-            if not self._open.get(cause):
-                self._open.pop(cause, None)
-            return
         if not self._open.get(cause):
             self._open.pop(cause, None)
+        event = self._of_cause.get(cause)
+        if event is not None:
+            event.handled = now
+            return
         while self._unsettled:
             first = next(iter(self._unsettled))
             if any(other <= first and other not in self._of_cause for other in self._open):

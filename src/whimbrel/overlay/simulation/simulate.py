@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import IO, TypeAlias
@@ -64,11 +63,11 @@ class Simulation:
 
     def run(self, kind: str) -> SimulationRun:
         """Run the scenario with routers of one kind."""
-        scenario, memo = self._scenario, EvaluationCache()
+        scenario, cache = self._scenario, EvaluationCache()
         trees = TreeStore(scenario.options.prefix.decay)
         routers = {name: self._router(kind, name, trees) for name in scenario.topology.neighbours}
         for router in routers.values():
-            router.evaluator = memo.evaluate
+            router.evaluator = cache.evaluate
         network = Network(scenario.topology, routers, scenario.options.seed, scenario.faults)
         if kind == "prefix":
             network.optimize(scenario.optimizer)
@@ -101,12 +100,9 @@ class Simulation:
             )  # fmt: skip
 
     def _router(self, kind: str, name: str, trees: TreeStore) -> Router:
-        makers: dict[str, Callable[[], Router]] = {
-            "prefix": lambda: PrefixRouter(name, self._scenario.options.prefix, self._table, trees),
-            "siena": lambda: SienaRouter(name, self._table),
-            "flood": lambda: FloodRouter(name, self._table),
-        }
-        return makers[kind]()
+        if kind == "prefix":
+            return PrefixRouter(name, self._scenario.options.prefix, self._table, trees)
+        return SienaRouter(name, self._table) if kind == "siena" else FloodRouter(name, self._table)
 
     def _report(self, network: Network, seconds: float) -> Report:
         history, counters = network.history, [router.counters for router in network.routers.values()]

@@ -29,14 +29,6 @@ class TreeStore:
         """The snapshot of the youngest version."""
         return self._snapshots[self._latest]
 
-    def get(self, version: Version) -> TreeSnapshot | None:
-        """The snapshot of a version; None if the store does not have it."""
-        return self._snapshots.get(version)
-
-    def versions(self) -> list[Version]:
-        """The versions that the store has, oldest first."""
-        return list(self._snapshots)
-
     def difference(self) -> float:
         """How much the tree differs from the youngest version."""
         return self._tree.difference()
