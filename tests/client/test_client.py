@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,31 @@ def test_threads_publish_in_batches(broker: BrokerProcess) -> None:
         assert max(sizes) == 10 and sum(sizes) == 45
         # More than a request may hold is sent in several.
         assert len(publish([{"pad": "x" * 500_000}] * 40)) == 40
+
+
+def test_what_must_not_be_sent_twice_is_not_sent_again_after_a_gateway_gave_up() -> None:
+    class Gateway(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            self.send_response(504 if len(asked) % 2 else 200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    asked: list[str] = []
+    server = HTTPServer(("127.0.0.1", 0), Gateway)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with Client(f"http://127.0.0.1:{server.server_port}") as client:
+        with pytest.raises(Refused) as refused:
+            client.create("TRUE")
+        assert refused.value.status == 504 and len(asked) == 1
+        asked.clear()
+        client.acknowledge("a", 1)
+        assert len(asked) == 2
+    server.shutdown()
+    server.server_close()
 
 
 def test_an_event_that_waits_cannot_be_called_back() -> None:

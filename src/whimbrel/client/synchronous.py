@@ -73,16 +73,15 @@ class Client:
 
     def create(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Create a durable subscription; `fields` are those of the API."""
-        return self._object(wire.create(fields if filter is None else {"filter": filter, **fields}))
+        return self._object(wire.create(filter, fields))
 
     def read(self, id: str) -> dict[str, Any]:
         """A subscription with its cursor and its lag."""
-        return self._object(wire.subscription(id))
+        return self._object(wire.get(wire.subscription_path(id)))
 
     def replace(self, id: str, filter: str | None = None, version: str | None = None, **fields: Any) -> dict[str, Any]:
         """Give a subscription another filter; with a `version`, only if that is still the present one."""
-        asked = fields if filter is None else {"filter": filter, **fields}
-        return self._object(wire.replace(id, asked, version))
+        return self._object(wire.replace(id, filter, fields, version))
 
     def delete(self, id: str) -> None:
         """End a subscription."""
@@ -98,12 +97,11 @@ class Client:
 
     def import_many(self, subscriptions: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
         """Create at most 20,000 subscriptions: the id or the error of each."""
-        found: Sequence[dict[str, Any]] = (self._object(wire.import_many(subscriptions)))["results"]
-        return found
+        return self._objects(wire.import_many(subscriptions), "results")
 
     def validate(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Whether a subscription would be taken, and what its filter means and costs."""
-        return self._object(wire.about("validate", fields if filter is None else {"filter": filter, **fields}))
+        return self._object(wire.about("validate", wire.asked(filter, fields)))
 
     def explain(self, event: Event | int, filter: str | None = None, id: str | None = None) -> dict[str, Any]:
         """Why an event, or the one at an offset, matches a filter or a subscription, or why not."""
@@ -112,8 +110,7 @@ class Client:
     def near_misses(self, event: Event | int, limit: int = 10) -> Sequence[dict[str, Any]]:
         """The subscriptions that an event, or the one at an offset, almost matches."""
         call = wire.about("near-misses", {**wire.named(event, None), "limit": limit})
-        found: Sequence[dict[str, Any]] = (self._object(call))["near_misses"]
-        return found
+        return self._objects(call, "near_misses")
 
     def schema(self) -> dict[str, Any]:
         """The broker's schema, extensions included, as a document."""
@@ -162,14 +159,11 @@ class Client:
 
     def attempts(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
         """The newest requests to a sink, the last one first."""
-        found: Sequence[dict[str, Any]] = (self._object(wire.webhook_page(id, "attempts", limit)))["attempts"]
-        return found
+        return self._objects(wire.webhook_page(id, "attempts", limit), "attempts")
 
     def undelivered(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
         """The deliveries to a sink that were given up."""
-        page = self._object(wire.webhook_page(id, "dead-letters", limit))
-        found: Sequence[dict[str, Any]] = page["dead_letters"]
-        return found
+        return self._objects(wire.webhook_page(id, "dead-letters", limit), "dead_letters")
 
     def redeliver(self, id: str, number: int) -> dict[str, Any]:
         """Send a delivery that was given up again: what its receiver said."""
@@ -220,14 +214,12 @@ class Client:
                     call.method, call.path, content=call.content, headers=call.headers, params=call.query,
                     timeout=self._timeout + call.patience,
                 )  # fmt: skip
-            except httpx.ConnectError as error:
-                problem = str(error) or type(error).__name__
             except httpx.TransportError as error:
                 problem = str(error) or type(error).__name__
-                if not call.repeatable:
+                if not (call.repeatable or isinstance(error, httpx.ConnectError)):
                     raise Unreachable(self.url, problem, attempt + 1) from error
             else:
-                if answer.status_code not in wire.RETRY_STATUSES or attempt + 1 == self._attempts:
+                if not call.is_retried(answer.status_code) or attempt + 1 == self._attempts:
                     wire.check(answer.status_code, answer.content, call.accepted)
                     return answer.content
                 problem, headers = f"status {answer.status_code}", answer.headers
@@ -236,4 +228,8 @@ class Client:
 
     def _object(self, call: Call) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(self.call(call))
+        return found
+
+    def _objects(self, call: Call, name: str) -> Sequence[dict[str, Any]]:
+        found: Sequence[dict[str, Any]] = (self._object(call))[name]
         return found

@@ -22,7 +22,9 @@ LONGEST_PAUSE = 5.0
 LONGEST_RETRY = 60
 """Seconds between attempts: the first ones, the last ones, and what a broker may ask for."""
 RETRY_STATUSES = frozenset({408, 429, 502, 503, 504})
-"""Answers after which a request is sent again."""
+"""Answers after which a request is sent again, if that does no harm."""
+REFUSED_STATUSES = frozenset({408, 429, 503})
+"""Those of them after which it never does: the broker did nothing. A gateway that answers the others cannot know."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -66,6 +68,10 @@ class Call(NamedTuple):
     repeatable: bool = True
     patience: float = 0.0
     accepted: frozenset[int] = frozenset()
+
+    def is_retried(self, status: int) -> bool:
+        """Whether the request is sent again after an answer."""
+        return status in (RETRY_STATUSES if self.repeatable else REFUSED_STATUSES)
 
 
 class _Results(msgspec.Struct):
@@ -118,9 +124,9 @@ def published(content: bytes) -> list[PublishResult]:
     return _results.decode(content).results
 
 
-def create(subscription: Mapping[str, Any]) -> Call:
+def create(filter: str | None, fields: Mapping[str, Any]) -> Call:
     """Create a subscription. Sent twice, it would make two."""
-    return post("/subscriptions", subscription)
+    return post("/subscriptions", asked(filter, fields))
 
 
 def listing(after: str, query: Mapping[str, str]) -> Call:
@@ -128,10 +134,16 @@ def listing(after: str, query: Mapping[str, str]) -> Call:
     return Call("GET", "/subscriptions", query={**query, "after": after, "limit": "1000"})
 
 
-def replace(id: str, subscription: Mapping[str, Any], version: str | None) -> Call:
+def replace(id: str, filter: str | None, fields: Mapping[str, Any], version: str | None) -> Call:
     """Replace a subscription. With a version it is not sent again: the first try may have made another one."""
     headers = _JSON if version is None else {**_JSON, "if-match": f'"{version}"'}
-    return Call("PUT", subscription_path(id), msgspec.json.encode(subscription), headers, repeatable=version is None)
+    content = msgspec.json.encode(asked(filter, fields))
+    return Call("PUT", subscription_path(id), content, headers, repeatable=version is None)
+
+
+def asked(filter: str | None, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A subscription as it is asked for."""
+    return fields if filter is None else {"filter": filter, **fields}
 
 
 def import_many(subscriptions: Sequence[Mapping[str, Any]]) -> Call:
@@ -201,11 +213,6 @@ def named(event: Event | int, filter: str | None) -> dict[str, Any]:
 def get(path: str) -> Call:
     """A request that reads a path."""
     return Call("GET", path)
-
-
-def subscription(id: str) -> Call:
-    """A request that reads a subscription."""
-    return Call("GET", subscription_path(id))
 
 
 def post(path: str, body: Any) -> Call:

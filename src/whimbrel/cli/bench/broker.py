@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from whimbrel.cli.bench.output import ScaleChoice, show_with_verdicts
+from whimbrel.cli.bench.output import PartOutput, PartScale, ScaleChoice, show_with_verdicts
 from whimbrel.cli.terminal.console import say
 from whimbrel.cli.terminal.options import Json
 
@@ -15,19 +12,13 @@ if TYPE_CHECKING:
     from whimbrel.lab.measure.benchmark_results import Result, ResultTable
 
 
-def broker(
-    scale: Annotated[
-        ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")
-    ] = ScaleChoice.SMALL,
-    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write broker.json there.")] = None,
-    json: Json = False,
-) -> None:
+def broker(scale: PartScale = ScaleChoice.SMALL, output: PartOutput = None, json: Json = False) -> None:
     """Durable publishes, publish to stream, fan-out, pulls from a long log, a start with many subscriptions."""
     from whimbrel.lab.measure.benchmark_results import no_progress
     from whimbrel.lab.measure.broker_bench import FULL, SMALL, run
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
-    show_with_verdicts(result, [_table(result)], None if output is None else output / "broker.json", json)
+    show_with_verdicts("broker", result, [_table(result)], output, json)
 
 
 def _table(result: Result) -> ResultTable:

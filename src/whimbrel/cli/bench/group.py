@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import platform
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from whimbrel.cli.bench.broker import broker
-from whimbrel.cli.bench.output import ScaleChoice, show, show_with_verdicts
+from whimbrel.cli.bench.output import PartOutput, PartScale, ScaleChoice, show, show_with_verdicts
 from whimbrel.cli.bench.overlay import overlay
 from whimbrel.cli.bench.races import match, pipeline
 from whimbrel.cli.terminal.console import say, to_json
@@ -19,8 +18,6 @@ from whimbrel.lab.measure.benchmark_results import Result, ResultTable, no_progr
 
 if TYPE_CHECKING:
     from whimbrel.lab.measure.filter_parsing import Figure
-
-PartScale = Annotated[ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")]
 
 
 def language(
@@ -50,17 +47,15 @@ def cliffs(
         list[str] | None,
         typer.Option("--form", help="Only forms with this in their name, or loading, or matching; may be repeated."),
     ] = None,
-    scale: Annotated[
-        ScaleChoice, typer.Option("--scale", help="Minutes, or the sizes that targets are for.")
-    ] = ScaleChoice.SMALL,
-    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write cliffs.json there.")] = None,
+    scale: PartScale = ScaleChoice.SMALL,
+    output: PartOutput = None,
     json: Json = False,
 ) -> None:
     """Microseconds of every form of filter, event and index beside its plain neighbour, and which cost above 4 x."""
     from whimbrel.lab.measure.cliffs import FULL, SMALL, run
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, form or (), no_progress if json else say)
-    show_with_verdicts(result, _cliff_tables(result), None if output is None else output / "cliffs.json", json)
+    show_with_verdicts("cliffs", result, _cliff_tables(result), output, json)
 
 
 def _cliff_tables(result: Result) -> list[ResultTable]:
@@ -100,14 +95,14 @@ def forms(
         list[str] | None, typer.Option("--workload", help="Only this of hm, mixed and lesubscribe; may be repeated.")
     ] = None,
     scale: PartScale = ScaleChoice.SMALL,
-    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write forms.json there.")] = None,
+    output: PartOutput = None,
     json: Json = False,
 ) -> None:
     """Microseconds of an event in every form: Arrow, JSON, dicts; many at once and one by one."""
     from whimbrel.lab.measure.form_costs import FULL, SMALL, run
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, workload or (), no_progress if json else say)
-    show_with_verdicts(result, [_forms_table(result)], None if output is None else output / "forms.json", json)
+    show_with_verdicts("forms", result, [_forms_table(result)], output, json)
 
 
 def _forms_table(result: Result) -> ResultTable:
@@ -122,14 +117,14 @@ def _forms_table(result: Result) -> ResultTable:
 
 def live(
     scale: PartScale = ScaleChoice.SMALL,
-    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write live.json there.")] = None,
+    output: PartOutput = None,
     json: Json = False,
 ) -> None:
     """Microseconds to change a large index and to match meanwhile, seconds to save and open it; near misses."""
     from whimbrel.lab.measure.live_changes import FULL, SMALL, run
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
-    show_with_verdicts(result, [_live_table(result)], None if output is None else output / "live.json", json)
+    show_with_verdicts("live", result, [_live_table(result)], output, json)
 
 
 def _live_table(result: Result) -> ResultTable:
@@ -150,9 +145,7 @@ def spaces(
     transitions: Annotated[
         bool, typer.Option("--transitions", help="Keyed publications on Spark instead; needs the extra spark.")
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="DIR", help="Write spaces.json or transitions.json there.")
-    ] = None,
+    output: PartOutput = None,
     json: Json = False,
 ) -> None:
     """Transitions per second in subject spaces: the paper's workload and geofences, beside a compiled scan."""
@@ -163,13 +156,13 @@ def spaces(
 
         sizes = transitions_bench.FULL if full else transitions_bench.SMALL
         result: Result = transitions_bench.run(sizes, progress=progress)
-        tables, name = [_transitions_table(result)], "transitions.json"
+        tables, name = [_transitions_table(result)], "transitions"
     else:
         from whimbrel.lab.measure import spaces_bench
 
         result = spaces_bench.run(spaces_bench.FULL if full else spaces_bench.SMALL, progress)
-        tables, name = _spaces_tables(result), "spaces.json"
-    show_with_verdicts(result, tables, None if output is None else output / name, json)
+        tables, name = _spaces_tables(result), "spaces"
+    show_with_verdicts(name, result, tables, output, json)
 
 
 def _transitions_table(result: Result) -> ResultTable:

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from whimbrel.cli.terminal.console import say, to_json
 from whimbrel.lab.measure.benchmark_results import Progress, Result, ResultFiles, ResultTable, verdict_cells
@@ -22,6 +25,10 @@ class ScaleChoice(StrEnum):
 
     SMALL = "small"
     FULL = "full"
+
+
+PartScale = Annotated[ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")]
+PartOutput = Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write the figures there, as JSON.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +107,11 @@ def show(tables: Iterable[ResultTable]) -> None:
         console.print()
 
 
-def show_with_verdicts(result: Result, tables: list[ResultTable], file: Path | None, json: bool) -> None:
-    """Write the result to `file` if one is given. Then print its JSON, or its tables and the verdicts on targets."""
-    if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(to_json(result) + "\n")
+def show_with_verdicts(name: str, result: Result, tables: list[ResultTable], folder: Path | None, json: bool) -> None:
+    """Write the result as NAME.json if there is a folder. Then print its JSON, or its tables and the verdicts."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_text(to_json(result) + "\n")
     if json:
         sys.stdout.write(to_json(result) + "\n")
         return

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from whimbrel.cli.bench.output import ScaleChoice, show_with_verdicts
+from whimbrel.cli.bench.output import PartOutput, PartScale, ScaleChoice, show_with_verdicts
 from whimbrel.cli.terminal.console import say
 from whimbrel.cli.terminal.options import Json
 from whimbrel.lab.measure.benchmark_results import ResultTable, no_progress
 
 
-def overlay(
-    scale: Annotated[
-        ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")
-    ] = ScaleChoice.SMALL,
-    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write overlay.json there.")] = None,
-    json: Json = False,
-) -> None:
+def overlay(scale: PartScale = ScaleChoice.SMALL, output: PartOutput = None, json: Json = False) -> None:
     """Work per event with prefixes and as SIENA in one simulation, the steps of a router, and a chain of 3 brokers."""
     from whimbrel.lab.measure.overlay_bench import FULL, SMALL, run
 
@@ -52,4 +41,4 @@ def overlay(
             ),
         ),
     ]
-    show_with_verdicts(result, tables, None if output is None else output / "overlay.json", json)
+    show_with_verdicts("overlay", result, tables, output, json)

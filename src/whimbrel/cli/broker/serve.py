@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whimbrel.cli.terminal.console import say, say_json
-from whimbrel.cli.terminal.options import Json
+from whimbrel.cli.terminal.options import Json, names_of
 
 if TYPE_CHECKING:
     from whimbrel.broker.requests.settings import Settings
@@ -128,26 +128,13 @@ def serve(
     from whimbrel.broker.requests.settings import load_settings, to_toml, with_set
 
     flags: dict[str, object] = {
-        "data": data,
-        "host": host,
-        "port": port,
-        "schema": schema,
-        "engine": engine,
-        "spark_master": spark_master,
-        "tls_certificate": tls_certificate,
-        "tls_key": tls_key,
-        "peers": peer or None,
-        "peer_tokens": peer_token or None,
-        "peer_ca": peer_ca,
-        "optimizer": optimizer,
-        "name": name,
-        "log": log,
-        "log_level": log_level,
-        "access_log": access_log,
-        "retention_seconds": retention_seconds,
+        "data": data, "host": host, "port": port, "schema": schema, "engine": engine, "spark_master": spark_master,
+        "tls_certificate": tls_certificate, "tls_key": tls_key, "peers": peer or None,
+        "peer_tokens": peer_token or None, "peer_ca": peer_ca, "optimizer": optimizer, "name": name, "log": log,
+        "log_level": log_level, "access_log": access_log, "retention_seconds": retention_seconds,
         "retention_bytes": retention_bytes,
-        "timestamps": None if timestamps is None else [name for name in timestamps.split(",") if name],
-    }
+        "timestamps": None if timestamps is None else list(names_of(timestamps)),
+    }  # fmt: skip
     if sample:
         from whimbrel.lab.shop_broker import BROKER_TIMESTAMPS
 

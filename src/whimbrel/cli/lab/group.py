@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whimbrel.cli.lab.matchers import advise, matchers
-from whimbrel.cli.terminal.console import progress, say, to_json
+from whimbrel.cli.terminal.console import print_columns, progress, say, to_json
 from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
@@ -44,10 +44,7 @@ def list_(json: Json = False) -> None:
         return
     rows = [("name", "paper", "figure", "question")]
     rows += [(one.name, one.paper, one.figure, one.question) for one in found.values()]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-        typer.echo("  ".join([*cells, row[3]]))
+    print_columns(rows)
 
 
 @lab.command()

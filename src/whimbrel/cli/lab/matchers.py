@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from whimbrel.cli.terminal.console import progress, to_json
+from whimbrel.cli.terminal.console import print_columns, progress, to_json
 from whimbrel.cli.terminal.options import From, Json, Timestamps, names_of
 from whimbrel.cli.terminal.rejects import RejectReport
 
@@ -28,10 +28,7 @@ def matchers(json: Json = False) -> None:
         return
     rows = [("matcher", "papers", "section", "supports")]
     rows += [(entry.name, ", ".join(entry.papers), entry.section, entry.scope) for entry in entries]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-        typer.echo("  ".join([*cells, row[3]]))
+    print_columns(rows)
 
 
 def advise(

@@ -80,21 +80,16 @@ def simulate(
     from whimbrel.overlay.simulation.scenario import ScenarioOptions
     from whimbrel.overlay.simulation.simulate import KINDS
 
-    kinds = [one for one in KINDS if not kind or one in kind]
-    unknown = [one for one in kind or () if one not in KINDS]
-    if unknown:
-        raise typer.BadParameter(f"Expected prefix, siena or flood, but got {unknown[0]!r}", param_hint="--kind")
+    for one in kind or ():
+        if one not in KINDS:
+            raise typer.BadParameter(f"Expected prefix, siena or flood, but got {one!r}", param_hint="--kind")
     check_outputs({"--history": history, "--picture": picture}, ())
     wait = None if trigger == "never" else seconds(trigger)
     options = ScenarioOptions(
         routers, subscribers, publishers, filters, events, seconds(interval), churn, together, shape, distribution,
         names, loss, cuts, crashes, seed, PrefixSettings(depth, decay, OptimizerSettings(threshold, wait)),
     )  # fmt: skip
-    reports = _run(options, kinds, history, picture, json)
-    if json:
-        sys.stdout.write(to_json(reports) + "\n")
-    else:
-        _show(reports)
+    _show(_run(options, [one for one in KINDS if not kind or one in kind], history, picture, json), json)
 
 
 def _run(
@@ -123,7 +118,10 @@ def _run(
     return reports
 
 
-def _show(reports: dict[str, Report]) -> None:
+def _show(reports: dict[str, Report], json: bool) -> None:
+    if json:
+        sys.stdout.write(to_json(reports) + "\n")
+        return
     from rich.console import Console
     from rich.table import Table
 

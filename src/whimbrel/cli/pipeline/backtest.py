@@ -65,16 +65,9 @@ def backtest(
         read = read_events(spark, source)
         others, refused = _others(spark, subscriptions, index, subscriptions_from)
         result = run(
-            filter,
-            read.valid,
-            others,
-            dialect=dialect,
-            time=time,
-            json=read.json,
-            timestamps=names_of(timestamps),
-            samples=samples,
-            overlaps=overlaps,
-        )
+            filter, read.valid, others, dialect=dialect, time=time, json=read.json, timestamps=names_of(timestamps),
+            samples=samples, overlaps=overlaps,
+        )  # fmt: skip
         dead = None if read.dead_letters is None else read.dead_letters.count()
         refused_rows = 0 if refused is None else refused.count()
     if json:

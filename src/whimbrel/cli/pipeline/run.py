@@ -86,27 +86,13 @@ def run(
     spark_settings = settings_of(settings)
     if not is_index(subscriptions):
         recognise(subscriptions, subscriptions_from)
-    source = EventInput(
-        events,
-        recognise(events, from_, waiting=stream),
-        list(names_of(key)) or None,
-        schema,
-        files_at_once if stream else None,
-    )
+    at_once = files_at_once if stream else None
+    source = EventInput(events, recognise(events, from_, waiting=stream), list(names_of(key)) or None, schema, at_once)
     job = RunJob(
-        source=source,
-        subscriptions=subscriptions,
-        subscriptions_from=subscriptions_from,
-        output=output,
-        index=index,
-        form=form.value,
-        plan=plan.value,
-        format=format,
-        timestamps=names_of(timestamps),
-        rejects=rejects,
-        dead_letters=dead_letters,
-        overwrite=overwrite,
-    )
+        source=source, subscriptions=subscriptions, subscriptions_from=subscriptions_from, output=output, index=index,
+        form=form.value, plan=plan.value, format=format, timestamps=names_of(timestamps), rejects=rejects,
+        dead_letters=dead_letters, overwrite=overwrite,
+    )  # fmt: skip
     notes = checkpoint or f"{output}.checkpoint"
     _check_outputs(job, notes if stream else None)
     with running_spark(master, spark_settings, "whimbrel pipeline run", json) as spark:
@@ -150,11 +136,9 @@ def _check_outputs(job: RunJob, checkpoint: str | None) -> None:
     """Refuse places that are taken before Spark is started."""
     overwrite = job.overwrite
     places = {"--rejects": job.rejects}
-    if checkpoint is None:
+    if checkpoint is None or not Path(checkpoint).exists():
         places |= {"--output": job.output, "--dead-letters": job.dead_letters}
-    elif not Path(checkpoint).exists():  # a stream goes on with the output that it has, and with no other
-        overwrite = False
-        places |= {"--output": job.output, "--dead-letters": job.dead_letters}
+        overwrite &= checkpoint is None  # a stream goes on with the output that it has, and with no other
     check_outputs(places, [job.source.path, job.subscriptions])
     for option, path in places.items():
         if path is not None:

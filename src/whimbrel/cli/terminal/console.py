@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,13 @@ def print_table(rows: Iterable[tuple[str, str]], title: str | None = None, conso
     for name, value in rows:
         table.add_row(name, value)
     (console or Console(highlight=False)).print(table)
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of cells, all but the last as wide as the widest of their column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        sys.stdout.write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
 
 
 class Bar:
