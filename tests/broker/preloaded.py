@@ -5,8 +5,10 @@ from tempfile import TemporaryDirectory
 import whimbrel.broker.server  # noqa: F401
 from whimbrel.broker.peering.log_feed import LoggedEvent
 from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings
+from whimbrel.broker.service.warm_up import warm_up
 from whimbrel.engine.index import Index
 
+warm_up()
 with TemporaryDirectory() as _directory:
     _index = Index()
     _index.add_many(

@@ -28,6 +28,7 @@ from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.requests.settings import BadSettings, Settings
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.spark_process import child_address
+from whimbrel.broker.service.warm_up import warm_up
 
 logger = logging.getLogger("whimbrel.broker")
 
@@ -105,6 +106,8 @@ def serve(settings: Settings, started: Callable[[str], None] | None = None) -> i
     sys.setswitchinterval(_SWITCH_SECONDS)
     _allow_connections(settings.connections)
     listener = _listen(settings)
+    if settings.engine != "spark":  # which matches in processes of its own
+        warm_up()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_serve(settings, listener, started))
