@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from whimbrel.broker.backup.making import back_up
 from whimbrel.broker.backup.manifest import BackupError, Manifest
 from whimbrel.broker.backup.receiving import receive
 from whimbrel.broker.backup.restoring import restore
+from whimbrel.broker.backup.sending import send
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.stamps import FoldStamps
@@ -226,3 +228,18 @@ def test_a_lease_holds_the_log_for_a_while(monkeypatch: pytest.MonkeyPatch) -> N
     now = time.monotonic()
     monkeypatch.setattr("whimbrel.broker.service.stamps.monotonic", lambda: now + 61)
     assert stamps.lowest() == 100
+
+
+def test_what_a_killed_broker_staged_for_a_backup_is_deleted(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path / "data") as broker:
+            sent = send(tmp_path / "data", broker.log, broker.retention.stamps)
+            next(sent)
+            shutil.copytree(tmp_path / "data", tmp_path / "killed")
+            assert list((tmp_path / "killed").glob(".backup-*"))
+            for _ in sent:
+                pass
+        async with opened(tmp_path / "killed"):
+            assert not list((tmp_path / "killed").glob(".backup-*"))
+
+    run(work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.broker.processes import BrokerProcess
-from whimbrel.broker.service.renewal import renew
+from whimbrel.broker.backup.restoring import renew
 from whimbrel.client import Client
 from whimbrel.log import LogReader
 

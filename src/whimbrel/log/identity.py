@@ -18,7 +18,7 @@ from whimbrel.log.writer import lock_for_writing
 def renew_id(directory: str | Path) -> str:
     """Give a log that nobody writes a new id, which is returned. The former one is kept for the entries below the end.
 
-    What names the log elsewhere must follow: `whimbrel.broker.service.renewal` does that for a broker's directory.
+    What names the log elsewhere must follow: `whimbrel.broker.backup.restoring` does that for a broker's directory.
     """
     path = Path(directory)
     file.open_for_reading(path).close()  # MissingLog if there is none

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tests.broker.peering.flapping import Passage
 from tests.broker.peering.overlays import Overlay, OverlayBroker, until
 from tests.broker.processes import free_port
-from whimbrel.broker.service.renewal import renew
+from whimbrel.broker.backup.restoring import renew
 from whimbrel.cli.main import app
 from whimbrel.client import Client
 

@@ -2,6 +2,6 @@
 
 making                      copies a data directory
 sending, receiving, frames  the same over HTTP, as a stream of frames
-restoring                   makes a data directory of a backup
+restoring                   makes a data directory of a backup, and gives its log another id
 manifest                    what a backup says about itself
 """

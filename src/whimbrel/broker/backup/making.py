@@ -17,7 +17,7 @@ from time import time_ns
 from typing import NamedTuple, TypeAlias
 
 from whimbrel.broker.backup.manifest import FILE_NAME, FORMAT_VERSION, LOG, STORE, BackupError, Manifest
-from whimbrel.broker.lists import lost
+from whimbrel.broker.lists import lost_keys
 from whimbrel.broker.lists.run_set import lost_below
 from whimbrel.log import LogReader
 from whimbrel.log.file import open_for_reading
@@ -145,4 +145,4 @@ def gather_lost(matches: Path, target: Path, floor: int) -> None:
             return
         except (MissingIndex, FileNotFoundError):
             continue
-    raise BackupError(matches / lost.FILE_NAME, "Expected runs that stay for a moment, but they were merged")
+    raise BackupError(matches / lost_keys.FILE_NAME, "Expected runs that stay for a moment, but they were merged")

@@ -11,7 +11,7 @@ import msgspec
 from whimbrel.broker.backup.frames import read_frames
 from whimbrel.broker.backup.making import Progress, check, finish, staging
 from whimbrel.broker.backup.manifest import STORE, BackupError, Manifest
-from whimbrel.broker.lists import lost
+from whimbrel.broker.lists import lost_keys
 from whimbrel.log.copying import LogCopy
 from whimbrel.log.reader import FormerId
 
@@ -41,7 +41,7 @@ def receive(pieces: Iterable[bytes], target: Path, progress: Progress | None = N
 def _write(
     frames: Iterable[tuple[str, Any]], staged: Path, copy: LogCopy, facts: Manifest, progress: Progress | None
 ) -> None:
-    files = {"store": staged / STORE, "lost": staged / "matches" / lost.FILE_NAME}
+    files = {"store": staged / STORE, "lost": staged / "matches" / lost_keys.FILE_NAME}
     for name, content in frames:
         if name in files:
             with files[name].open("ab") as file:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from whimbrel.broker.backup.making import Progress, check
 from whimbrel.broker.backup.manifest import FILE_NAME, BackupError, Manifest
-from whimbrel.broker.service.renewal import renew
+from whimbrel.broker.store.formats import follow_log
+from whimbrel.log import renew_id
 from whimbrel.storage.atomic import place_directory, sync
 
 
@@ -45,3 +46,17 @@ def restore(backup: Path, directory: Path, progress: Progress | None = None, ver
         shutil.rmtree(staged, ignore_errors=True)
         raise
     return manifest
+
+
+def renew(directory: Path) -> str:
+    """Give the log in the data directory of a broker that does not run a new id, and return it.
+
+    The lists of event ids and the saved index are made for one id: they are deleted, and made anew at the next start.
+    """
+    made = renew_id(directory / "log")
+    store = directory / "broker.sqlite"
+    if store.exists():
+        follow_log(store, made)
+    for derived in ("ids", "index"):
+        shutil.rmtree(directory / derived, ignore_errors=True)
+    return made

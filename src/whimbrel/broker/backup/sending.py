@@ -12,14 +12,15 @@ from time import time_ns
 from whimbrel.broker.backup.frames import FRAME_ROWS, PIECE_BYTES, frame
 from whimbrel.broker.backup.making import gather_lost
 from whimbrel.broker.backup.manifest import FORMAT_VERSION, STORE, Manifest
-from whimbrel.broker.lists import lost
+from whimbrel.broker.lists import lost_keys
+from whimbrel.broker.service.opening import STAGED_BACKUP
 from whimbrel.broker.service.stamps import FoldStamps
 from whimbrel.log import LogReader
 
 
 def send(directory: Path, log: LogReader, stamps: FoldStamps) -> Iterator[bytes]:
     """The frames of a backup. Entries are not truncated before they are sent, if the receiver does not pause long."""
-    staged = directory / f".backup-{secrets.token_hex(4)}.tmp"
+    staged = directory / f"{STAGED_BACKUP}{secrets.token_hex(4)}"
     staged.mkdir()
     lease = stamps.lease(log.floor)
     try:
@@ -28,7 +29,7 @@ def send(directory: Path, log: LogReader, stamps: FoldStamps) -> Iterator[bytes]
         gather_lost(directory / "matches", staged, floor)
         facts = Manifest(FORMAT_VERSION, log.id, floor, end, stamp, time_ns() // 1000, {})
         yield frame("facts", {"manifest": facts, "former": log.former})
-        for name, path in (("store", staged / STORE), ("lost", staged / lost.FILE_NAME)):
+        for name, path in (("store", staged / STORE), ("lost", staged / lost_keys.FILE_NAME)):
             with path.open("rb") as file:
                 while piece := file.read(PIECE_BYTES):
                     yield frame(name, piece)

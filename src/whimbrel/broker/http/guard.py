@@ -28,7 +28,7 @@ OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/
 FILES = "/page/"
 """Where the files of the live page are."""
 ONCE = frozenset(
-    {
+    [
         "authorization",
         "content-encoding",
         "content-length",
@@ -38,7 +38,7 @@ ONCE = frozenset(
         "last-event-id",
         "origin",
         "webhook-allowed-rate",
-    }
+    ]
 )
 """Headers that have one value."""
 

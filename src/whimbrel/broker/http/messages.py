@@ -142,7 +142,7 @@ async def stream(request: Request) -> Response:
     else:
         cursor = broker.messages.position(held)
     held, opened = broker.delivery.open_stream(held.id, principal, "sse")
-    return EventStream(request, opened, broker.delivery.reader_of(held), cursor, broker.delivery.close_stream)
+    return EventStream(request, opened, broker.delivery.reader_of(held), cursor, broker.hub.close)
 
 
 @OPERATIONS.add(

@@ -95,7 +95,7 @@ async def socket(websocket: WebSocket) -> None:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stream.outbox.close("gone")
-        broker.delivery.close_stream(stream)
+        broker.hub.close(stream)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

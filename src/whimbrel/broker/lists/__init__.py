@@ -5,7 +5,7 @@ They answer "which entries belong to this key" without reading the log, and can 
 sorted_run  the pairs of a range of log entries, in memory or in a file
 run_set     a set of runs that grows with the log, and merges them
 event_ids   which events were published before
-lost        the last offset that each key lost when the log was truncated
+lost_keys   the last offset that each key lost when the log was truncated
 """
 
 from whimbrel.broker.lists.run_set import RunSet

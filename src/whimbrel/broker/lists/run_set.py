@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.broker.lists.lost import LostKeys
+from whimbrel.broker.lists.lost_keys import LostKeys
 from whimbrel.broker.lists.sorted_run import Run
 from whimbrel.storage.atomic import make_directory
 from whimbrel.storage.errors import SavedIndexError

@@ -105,7 +105,7 @@ class Connector:
             former,
             timestamps,
             since,
-            self._peering.region_without(peer),
+            self._peering.region(but=peer),
         )
 
     async def _admit(self, hello: wire.Hello, name: str, since: int | None, principal: Principal) -> Link:
@@ -117,7 +117,7 @@ class Connector:
         if sorted(hello.timestamps) != sorted(self._peering.live.index.timestamps):
             raise BadLink("other-timestamps", "Expected a peer with the same setting `timestamps`")
         names = {**self._peering.region().names, **hello.region.names, peer: hello.name}
-        path = overlay_regions.closed_path(self._peering.id, peer, self._peering.region_without(peer), hello.region)
+        path = overlay_regions.closed_path(self._peering.id, peer, self._peering.region(but=peer), hello.region)
         if path is not None:
             told = overlay_regions.in_names(path, names)
             if peer in self._peering.links:
@@ -170,7 +170,7 @@ class Connector:
         """Tell the peer how much of its log is here, and which of its filters are."""
         link = session.link
         session.say(wire.Welcome(link.received))
-        session.say(wire.RegionChange(self._peering.region_without(link.peer)))  # it may have changed since the hello
+        session.say(wire.RegionChange(self._peering.region(but=link.peer)))  # it may have changed since the hello
         held = await self._peering.run(lambda router: router.held(link.peer))
         for start in range(0, max(1, len(held)), 50_000):
             session.say(wire.HeldFilters(held[start : start + 50_000], start + 50_000 < len(held)))

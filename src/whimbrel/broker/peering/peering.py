@@ -322,22 +322,18 @@ class Peering:
 
     # Regions.
 
-    def region_without(self, peer: str | None) -> Region:
-        """The part of the overlay that is known here, without the link to a peer and what lies behind it."""
-        links = [link for link in self.links.values() if link.peer != peer]
+    def region(self, but: str | None = None) -> Region:
+        """The overlay, as far as it is known here, without the link to a peer and what lies behind it."""
+        links = [link for link in self.links.values() if link.peer != but]
         own = Region({self.id: self.name}, [(self.id, link.peer, link.since) for link in links])
         own.names.update({link.peer: link.label for link in links})
         return overlay_regions.joined([own, *(link.region for link in links)])
-
-    def region(self) -> Region:
-        """The whole overlay, as far as it is known here."""
-        return self.region_without(None)
 
     def regions_changed(self, but: str | None = None) -> None:
         """Tell all peers (except `but`) what lies on this side, and end a link of this broker that closes a cycle."""
         for peer, session in self.sessions.items():
             if peer != but:
-                session.say(wire.RegionChange(self.region_without(peer)))
+                session.say(wire.RegionChange(self.region(but=peer)))
         whole = self.region()
         _, closing = overlay_regions.topology_of(whole.edges)
         for (one, two, _), path in closing:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import time
 
+from whimbrel.broker.publications.publication_topic import PublicationTopic
 from whimbrel.broker.publications.space_topic import SpaceTopic
-from whimbrel.broker.publications.topic import PublicationTopic
 from whimbrel.broker.requests.entries import SubscriptionPut
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.sequencing.request_group import Batch, RequestGroup

@@ -40,12 +40,6 @@ def _expression(item: object, positive: bool, path: str, depth: int) -> Expressi
         raise _refused("an object with one dialect", item, path)
     ((dialect, content),) = item.items()
     path = f"{path}.{dialect}"
-    if dialect == "sql":
-        raise Unprocessable(
-            f"Expected a dialect of {', '.join(_DIALECTS)}, but got 'sql' (CESQL), which is not supported yet;"
-            f' Whimbrel\'s own SQL stands in the field "filter" - at {path}',
-            "unsupported-dialect",
-        )
     if dialect == "not":
         return _expression(content, not positive, path, depth + 1)
     if dialect in ("all", "any"):
@@ -56,8 +50,10 @@ def _expression(item: object, positive: bool, path: str, depth: int) -> Expressi
             return terms[0]
         return And(tuple(terms)) if (dialect == "all") == positive else Or(tuple(terms))
     if dialect not in _DIALECTS:
+        hint = ' (CESQL); Whimbrel\'s own SQL stands in the field "filter"' if dialect == "sql" else ""
         raise Unprocessable(
-            f"Expected a dialect of {', '.join(_DIALECTS)}, but got {dialect!r} - at {path}", "unsupported-dialect"
+            f"Expected a dialect of {', '.join(_DIALECTS)}, but got {dialect!r}{hint} - at {path}",
+            "unsupported-dialect",
         )
     if not isinstance(content, Mapping) or not content:
         raise _refused("an object of attributes and values", content, path)

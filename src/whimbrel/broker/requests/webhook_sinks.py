@@ -33,7 +33,7 @@ _HOST = re.compile(r"[a-z0-9_.-]{1,253}")
 _EVERY = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _RESERVED = frozenset(
-    {
+    [
         "authorization",
         "connection",
         "content-encoding",
@@ -47,7 +47,7 @@ _RESERVED = frozenset(
         "transfer-encoding",
         "upgrade",
         "user-agent",
-    }
+    ]
 )
 
 

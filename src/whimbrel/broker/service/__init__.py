@@ -12,6 +12,5 @@ schema_service, schema_fold           reads and extends the schema
 matches, spark_process                match lists that another engine brings, and the job on Spark as a child
 quotas, disk_space                    limits of a principal, and of the disk
 upkeep, retention, stamps             merges lists and saves the index; truncates the log, never beyond a fold
-renewal                               another id for the log of a broker that does not run
 metrics                               what Prometheus reads
 """

@@ -38,7 +38,6 @@ from whimbrel.broker.requests.subscriptions import read_spec
 from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
 from whimbrel.broker.sequencing.request_group import Answer, Publish, Published, RequestGroup, settle_now
 from whimbrel.broker.sequencing.sequencer import Sequencer
-from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.broker.service.delivery import Delivery
 from whimbrel.broker.service.disk_space import DiskSpace
 from whimbrel.broker.service.matches import MatchCommits
@@ -107,10 +106,10 @@ class Broker:
         self._topics = StatefulTopics(settings, opened.index.timestamps, opened.store)
         self._registry = Registry(self.live, self._topics, opened.store, opened.history, self.space)
         publishing = Publishing(self.live, opened.ids, opened.watermark, opened.store.origins())
-        self._sequencer = Sequencer(
+        self.sequencer = Sequencer(
             publishing, opened.writer, opened.ids, self._fold, self._settle, self._fail, self.space.check, self._topics
         )
-        submit = self.runtime.submit = self._sequencer.submit
+        submit = self.runtime.submit = self.sequencer.submit
         self.matches = MatchCommits(self.runtime, opened)
         self.retention = Retention(opened, settings, submit)
         self._upkeep = Upkeep(opened, self.live, self._registry, self.retention, self.space, submit, self._fail)
@@ -146,7 +145,7 @@ class Broker:
 
     async def __aenter__(self) -> Broker:
         self.runtime.start()
-        self._sequencer.start()
+        self.sequencer.start()
         if self._serve:
             self._upkeep.start()
             self.feed.start()
@@ -161,7 +160,7 @@ class Broker:
         """Finish what waits, save index and lists, and close. Without it nothing is lost, but a start takes longer."""
         self._closing = True
         self._upkeep.stop()
-        self._sequencer.stop()
+        self.sequencer.stop()
         self._engine.stop()
         self.runtime.stop()
         self._opened.writer.close()
@@ -187,24 +186,9 @@ class Broker:
         return self._upkeep.end
 
     @property
-    def waiting(self) -> tuple[int, int]:
-        """Events and bytes that wait for the sequencer."""
-        return self._sequencer.waiting
-
-    @property
-    def in_flight(self) -> int:
-        """Groups between matching and the answer."""
-        return self._sequencer.in_flight
-
-    @property
     def list_sizes(self) -> tuple[int, int, int]:
         """Runs of match lists, runs of event ids, and ids in memory."""
         return len(self._opened.lists.runs), *self._opened.ids.sizes
-
-    @property
-    def stages(self) -> StageTimes:
-        """How long the stages of requests took."""
-        return self._sequencer.stages
 
     @property
     def needs_tokens(self) -> bool:
@@ -214,7 +198,7 @@ class Broker:
     async def publish(self, events: list[Incoming], principal: Principal) -> list[Published | BrokerError]:
         """Publish events. Returns when they are on disk, with an offset or an error for each."""
         future = self.runtime.loop.create_future()
-        self._sequencer.submit(Publish(events, future, principal.name, principal.tenant, principal.rules))
+        self.sequencer.submit(Publish(events, future, principal.name, principal.tenant, principal.rules))
         return cast("list[Published | BrokerError]", await future)
 
     def _fold(self, group: RequestGroup) -> None:
@@ -276,7 +260,7 @@ class Broker:
 
     def _counts(self) -> Counts:
         streams = self.hub.counts()["streams"]
-        waiting, end = self.waiting[0], self.end
+        waiting, end = self.sequencer.waiting[0], self.end
         return Counts(self.published, self.refused, self.delivered(), waiting, streams, len(self.index), end)
 
     def _settle(self, answers: list[Answer]) -> None:

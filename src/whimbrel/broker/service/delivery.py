@@ -80,10 +80,6 @@ class Delivery:
         self._hub.open(stream, [held.number])
         return held, stream
 
-    def close_stream(self, stream: Stream) -> None:
-        """Stop pushing to a stream."""
-        self._hub.close(stream)
-
     def reader_of(self, subscription: StoredSubscription) -> Read:
         """A function that reads on from a cursor, for a stream."""
         return lambda after, limit: self._runtime.in_thread(self._reader.read, subscription, after, limit)

@@ -108,7 +108,7 @@ def _counters(broker: Broker) -> dict[str, tuple[str, float]]:
 def _gauges(broker: Broker) -> dict[str, tuple[str, float]]:
     """The gauges of log, engine, disk and queues: how things stand now."""
     counts, sent = broker.hub.counts(), broker.webhooks.counts()
-    waiting_events, waiting_bytes = broker.waiting
+    waiting_events, waiting_bytes = broker.sequencer.waiting
     lists, ids, in_memory = broker.list_sizes
     used, free = broker.log.sizes
     batch_seconds = 0.0 if broker.spark is None else broker.spark.batch_seconds
@@ -131,7 +131,7 @@ def _gauges(broker: Broker) -> dict[str, tuple[str, float]]:
         "whimbrel_index_segments": ("Segments that a match searches.", broker.index.segments),
         "whimbrel_queue_events": ("Events that wait for the sequencer.", waiting_events),
         "whimbrel_queue_bytes": ("Bytes of events that wait for the sequencer.", waiting_bytes),
-        "whimbrel_groups_in_flight": ("Groups between matching and the answer.", broker.in_flight),
+        "whimbrel_groups_in_flight": ("Groups between matching and the answer.", broker.sequencer.in_flight),
         "whimbrel_reads_waiting": ("Reads of messages that wait for a thread.", broker.runtime.waiting),
         "whimbrel_list_runs": ("Runs that a read of messages searches.", lists),
         "whimbrel_id_runs": ("Runs that a look-up of an event's id searches.", ids),
@@ -163,7 +163,7 @@ def _labelled(broker: Broker) -> Iterable[Metric]:
     stages = HistogramMetricFamily(
         "whimbrel_stage_seconds", "What a group of requests spends in each stage.", labels=["stage"]
     )
-    for stage, buckets, total in broker.stages.histograms():
+    for stage, buckets, total in broker.sequencer.stages.histograms():
         stages.add_metric([stage], buckets, total)
     yield stages
     stamps = GaugeMetricFamily("whimbrel_fold_offset", "The offset up to which a fold is on disk.", labels=["fold"])

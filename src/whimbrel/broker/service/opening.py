@@ -39,6 +39,8 @@ from whimbrel.model.schema import Schema
 from whimbrel.model.token_rules import Rules
 from whimbrel.storage.errors import NewerFormat, SavedIndexError
 
+STAGED_BACKUP = ".backup-"
+"""What the names of directories begin with in which a copy of the store waits to be sent as a backup."""
 _VERSIONS = 10_000  # of one page
 
 
@@ -72,6 +74,8 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
     writer = LogWriter(directory / "log")
     with contextlib.ExitStack() as on_error:
         on_error.callback(writer.close)
+        for staged in directory.glob(f"{STAGED_BACKUP}*"):  # of a process that was killed
+            shutil.rmtree(staged, ignore_errors=True)
         reader = LogReader(directory / "log")
         on_error.callback(reader.close)
         store = SqliteStore(directory / "broker.sqlite", reader.id)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+from whimbrel.broker.publications.publication_topic import Updates
 from whimbrel.broker.publications.space_topic import SpaceUpdates
-from whimbrel.broker.publications.topic import Updates
 from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.publications.update_requests import PublicationUpdate, check_key
 from whimbrel.broker.requests.errors import BrokerError, NotFound, Unavailable

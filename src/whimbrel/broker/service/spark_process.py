@@ -94,24 +94,28 @@ class SparkProcess:
         pause = FIRST_PAUSE
         while not self._stopping:
             began = monotonic()
-            environment = os.environ | {"WHIMBREL_TOKEN": self._token}
-            self._child = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, limit=LINE_BYTES,
-                start_new_session=True,
-            )  # fmt: skip
-            logger.info("the job on Spark starts as process %d", self._child.pid)
-            assert self._child.stdout is not None and self._child.stderr is not None
-            await asyncio.gather(
-                _each_line(self._child.stdout, self._said), _each_line(self._child.stderr, _complained)
-            )
-            status = await self._child.wait()
+            try:
+                end = f"ended with status {await self._run_once(command)}"
+            except OSError as error:  # no memory for another process, or no such program
+                end = f"could not be started ({error})"
             if self._stopping:
                 return
             pause = FIRST_PAUSE if monotonic() - began > STEADY_SECONDS else pause
-            logger.warning("the job on Spark ended with status %d, and starts again in %g s", status, pause)
+            logger.warning("the job on Spark %s, and starts again in %g s", end, pause)
             self.restarts += 1
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _run_once(self, command: list[str]) -> int:
+        """Run the job until it ends, and return its status."""
+        child = self._child = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=os.environ | {"WHIMBREL_TOKEN": self._token},
+            limit=LINE_BYTES, start_new_session=True,
+        )  # fmt: skip
+        logger.info("the job on Spark starts as process %d", child.pid)
+        assert child.stdout is not None and child.stderr is not None
+        await asyncio.gather(_each_line(child.stdout, self._said), _each_line(child.stderr, _complained))
+        return await child.wait()
 
     def _said(self, line: bytes) -> None:
         try:

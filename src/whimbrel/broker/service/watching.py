@@ -10,8 +10,8 @@ from typing import cast
 
 from whimbrel.broker.delivery.hub import Hub, Stream
 from whimbrel.broker.delivery.outbox import Outbox, Policy
+from whimbrel.broker.publications.publication_topic import PublicationTopic
 from whimbrel.broker.publications.rendering import PublicationMessages
-from whimbrel.broker.publications.topic import PublicationTopic
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Unavailable
 from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult

@@ -10,5 +10,5 @@ timed_channels           channels that wait for a time
 http_client, connection  sends requests over kept connections
 addresses                resolves names, and checks where webhooks may go
 records                  what deliveries change, stored every few milliseconds
-pending, watched         which subscriptions have something to deliver at a start, and when events match
+watched                  which subscriptions have something to deliver, at a start and when events match
 """

@@ -33,9 +33,8 @@ from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel
 from whimbrel.broker.webhooks.delivering import Deliverer
 from whimbrel.broker.webhooks.host_queues import HostQueues
 from whimbrel.broker.webhooks.http_client import IDLE_SECONDS, WebhookClient
-from whimbrel.broker.webhooks.pending import behind
 from whimbrel.broker.webhooks.timed_channels import TimedChannels
-from whimbrel.broker.webhooks.watched import WatchedNumbers
+from whimbrel.broker.webhooks.watched import WatchedNumbers, behind
 
 IN_FLIGHT = 1_024
 """Requests at one time, at most."""
