@@ -19,7 +19,7 @@ _HALF, _BYTE = np.uint64(32), np.uint64(8)
 
 
 @helper
-def lower_bound(values: np.ndarray, low: int, high: int, value: float | np.int64) -> int:  # pragma: no cover
+def lower_bound(values: np.ndarray, low: int, high: int, value: float | np.int64) -> int:
     """The first place in values[low:high], which are sorted, of a value that is not below the given one, or `high`."""
     while low < high:
         middle = (low + high) >> 1
@@ -56,7 +56,7 @@ def item(typingctx: Any, data: Any, index: Any) -> Any:
 
 
 @helper
-def shared(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -> int:  # pragma: no cover
+def shared(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -> int:
     """The number of equal bytes at the beginning of one[at:] and two[start:], at most `length`."""
     same = 0
     while same + 8 <= length and load_word(one, at + same) == load_word(two, start + same):
@@ -67,7 +67,7 @@ def shared(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -
 
 
 @helper
-def are_equal(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -> bool:  # pragma: no cover
+def are_equal(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -> bool:
     """Whether the next `length` bytes are equal; up to eight are compared by one load where arrays are long enough."""
     if length <= 8 and at + 8 <= one.size and start + 8 <= two.size:
         unlike = load_word(one, at) ^ load_word(two, start)
@@ -76,7 +76,7 @@ def are_equal(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int
 
 
 @helper
-def hash_of_bytes(data: np.ndarray, start: Integer, end: Integer) -> np.int64:  # pragma: no cover
+def hash_of_bytes(data: np.ndarray, start: Integer, end: Integer) -> np.int64:
     """The hash of the bytes from `start` to `end`, 31 bits. It reads eight at a time, then the rest."""
     h = np.uint64(end - start)
     while start + 8 <= end:

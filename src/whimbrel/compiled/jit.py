@@ -55,15 +55,11 @@ def expanded(function: Callable[Given, Result]) -> Callable[Given, Result]:
     return made
 
 
-def compile_for(function: Callable[..., object], *samples: object) -> None:
-    """Compile a kernel for arguments of the types of the samples, and keep it on disk, without calling it."""
-    compiled: Any = function
-    compiled.compile(tuple(numba.typeof(sample) for sample in samples))  # type: ignore[no-untyped-call]
-
-
 def entry_for(function: Callable[Given, Result], *samples: object) -> Callable[Given, Result]:
-    """The compiled code of a kernel for arguments of the types of the samples: what Numba calls once it has looked at
-    the types of all arguments, which takes as long as passing them. Other types are refused.
+    """Compile a kernel for arguments of the types of the samples, unless it is on disk, and return the compiled code.
+
+    It is what Numba calls once it has looked at the types of all arguments, which takes as long as passing them. Other
+    types are refused.
     """
     compiled: Any = function
     if not hasattr(compiled, "overloads"):  # where compiling is switched off

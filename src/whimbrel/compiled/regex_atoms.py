@@ -52,7 +52,7 @@ _IS_WORD[list(_DIGITS + _LETTERS + b"_")] = True
 
 
 @inlined
-def _add_set(program: np.ndarray, own: np.uint64, low: np.uint64, high: np.uint64) -> None:  # pragma: no cover
+def _add_set(program: np.ndarray, own: np.uint64, low: np.uint64, high: np.uint64) -> None:
     """Let a position consume a set of ASCII."""
     while low != NONE:
         program[MASKS + np.int64(trailing_zeros(low))] |= own
@@ -63,7 +63,7 @@ def _add_set(program: np.ndarray, own: np.uint64, low: np.uint64, high: np.uint6
 
 
 @helper
-def _read_member(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer]:  # pragma: no cover
+def _read_member(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer]:
     """The end of a member of a set, and its code, or 128 and the letter of a class."""
     if at >= end or data[at] > 127 or data[at] == 0:
         return UNKNOWN, 0
@@ -81,9 +81,7 @@ def _read_member(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, 
 
 
 @helper
-def _read_set(
-    data: np.ndarray, at: Integer, end: Integer
-) -> tuple[Integer, np.uint64, np.uint64, bool]:  # pragma: no cover
+def _read_set(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, np.uint64, np.uint64, bool]:
     """The end of a set in brackets, its members in ASCII, and whether it has all characters beyond."""
     low, high = NONE, NONE
     is_negated = bool(at < end and data[at] == _HAT)
@@ -113,14 +111,53 @@ def _read_set(
 
 
 @helper
+def _read_escape(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer, np.uint64, np.uint64, bool]:
+    """Read what follows a backslash: its end, its symbol, or UNKNOWN and it is a set, as `_read_set` gives it."""
+    letter = np.int64(data[at]) if at < end else np.int64(0)
+    at += 1
+    if letter > 127:
+        return UNKNOWN, UNKNOWN, NONE, NONE, False
+    if letter in (65, 122):  # A, z
+        return at, START_SYMBOL if letter == 65 else END_SYMBOL, NONE, NONE, False
+    small = letter | 32
+    low, high = _CLASSES[small, 0], _CLASSES[small, 1]
+    if low | high != NONE and _IS_WORD[letter]:
+        return (at, UNKNOWN, low, high, False) if letter == small else (at, UNKNOWN, ~low, ~high, True)
+    return (at if _SIGNS[letter] >= 0 else UNKNOWN), _SIGNS[letter], NONE, NONE, False
+
+
+@helper
+def _read_character(
+    data: np.ndarray, at: Integer, end: Integer, program: np.ndarray, count: Integer
+) -> tuple[Integer, Integer, np.uint64, np.uint64]:
+    """Read a character beyond ASCII, a position for each of its bytes. Returns what `read_atom` does."""
+    own = last = ONE << np.uint64(count)
+    first = at
+    at += 1
+    while at < end and data[at] & 0xC0 == 0x80:
+        at += 1
+    if count + at - first > POSITIONS:
+        return UNKNOWN, count, own, own
+    for place in range(first, at):
+        last = ONE << np.uint64(count)
+        if place > first:
+            program[FOLLOW + count - 1] = last
+        program[MASKS + np.int64(data[place])] |= last
+        count += 1
+    return at, count, own, last
+
+
+@helper
 def read_atom(
     data: np.ndarray, at: Integer, end: Integer, program: np.ndarray, count: Integer
-) -> tuple[Integer, Integer, np.uint64, np.uint64]:  # pragma: no cover
+) -> tuple[Integer, Integer, np.uint64, np.uint64]:
     """Read what is neither a group nor a sign of repetition: its end, the new number of positions, its first and last.
 
     The end is `UNKNOWN` if it has no positions, or too many.
     """
     byte = np.int64(data[at])
+    if byte >= 0xC0:
+        return _read_character(data, at, end, program, count)
     low, high, is_beyond = NONE, NONE, False
     symbol: Integer = byte
     at += 1
@@ -133,41 +170,11 @@ def read_atom(
         at, low, high, is_beyond = _read_set(data, at, end)
         symbol = UNKNOWN
     elif byte == _BACKSLASH:
-        letter = np.int64(data[at]) if at < end else np.int64(0)
-        at += 1
-        small = letter | 32
-        if letter > 127:
-            return UNKNOWN, count, own, own
-        if letter in (65, 122):  # A, z
-            symbol = START_SYMBOL if letter == 65 else END_SYMBOL
-        elif _CLASSES[small, 0] | _CLASSES[small, 1] != NONE and _IS_WORD[letter]:
-            is_beyond = letter != small
-            low, high = _CLASSES[small, 0], _CLASSES[small, 1]
-            if is_beyond:
-                low, high = ~low, ~high
-            symbol = UNKNOWN
-        else:
-            symbol = _SIGNS[letter]
-            if symbol < 0:
-                return UNKNOWN, count, own, own
+        at, symbol, low, high, is_beyond = _read_escape(data, at, end)
     elif byte in (_STAR, _PLUS, _QUESTION, _BRACE, _BRACE_END, _BRACKET_END, 0):
         return UNKNOWN, count, own, own
     if at == UNKNOWN or count + (3 if is_beyond else 1) > POSITIONS:
         return UNKNOWN, count, own, own
-    if byte >= 0xC0:
-        following = at
-        while at < end and data[at] & 0xC0 == 0x80:
-            at += 1
-        if count + 1 + at - following > POSITIONS:
-            return UNKNOWN, count, own, own
-        program[MASKS + byte] |= own
-        last = own
-        count += 1
-        for place in range(following, at):
-            program[FOLLOW + count - 1] = last = ONE << np.uint64(count)
-            program[MASKS + np.int64(data[place])] |= last
-            count += 1
-        return at, count, own, last
     if symbol >= 0 and not is_beyond:
         program[MASKS + symbol] |= own
         return at, count + 1, own, own
@@ -184,7 +191,7 @@ def read_atom(
 
 
 @helper
-def read_again(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer, Integer]:  # pragma: no cover
+def read_again(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer, Integer]:
     """The end of a sign of repetition, and how often it repeats: at least, and at most or -1.
 
     The end is where it begins if there is none, and `UNKNOWN` if it is no such sign, or too large.
@@ -221,7 +228,7 @@ def read_again(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, In
 
 
 @helper
-def after_opening(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, bool]:  # pragma: no cover
+def after_opening(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, bool]:
     """Where the inside of a group begins, or `UNKNOWN`, and whether the group has a name."""
     at += 1
     if at >= end or data[at] != _QUESTION:

@@ -45,14 +45,14 @@ Part: TypeAlias = "tuple[np.uint64, np.uint64, bool]"
 
 
 @inlined
-def _link(program: np.ndarray, last: np.uint64, first: np.uint64) -> None:  # pragma: no cover
+def _link(program: np.ndarray, last: np.uint64, first: np.uint64) -> None:
     while last != NONE:
         program[FOLLOW + np.int64(trailing_zeros(last))] |= first
         last &= last - ONE
 
 
 @inlined
-def _joined(program: np.ndarray, one: Part, two: Part) -> Part:  # pragma: no cover
+def _joined(program: np.ndarray, one: Part, two: Part) -> Part:
     _link(program, one[1], two[0])
     first = one[0] | two[0] if one[2] else one[0]
     last = one[1] | two[1] if two[2] else two[1]
@@ -62,7 +62,7 @@ def _joined(program: np.ndarray, one: Part, two: Part) -> Part:  # pragma: no co
 @helper
 def _repeated(
     program: np.ndarray, known: Integer, count: Integer, part: Part, least: Integer, most: Integer
-) -> tuple[Integer, Part]:  # pragma: no cover
+) -> tuple[Integer, Part]:
     """Repeat the part that has the positions from `known` on. Return the new number of positions, and the new part."""
     size = count - known
     copies = max(least, most, 1)
@@ -88,7 +88,7 @@ def _repeated(
 
 
 @inlined
-def _is_known(program: np.ndarray, count: Integer) -> bool:  # pragma: no cover
+def _is_known(program: np.ndarray, count: Integer) -> bool:
     """Whether nothing is before ^ or behind $."""
     starts, ends = program[MASKS + START_SYMBOL], program[MASKS + END_SYMBOL]
     for position in range(count):
@@ -102,7 +102,7 @@ def _is_known(program: np.ndarray, count: Integer) -> bool:  # pragma: no cover
 @helper
 def _read_program(
     data: np.ndarray, at: Integer, end: Integer, program: np.ndarray, parts: np.ndarray, known: np.ndarray
-) -> tuple[Integer, bool]:  # pragma: no cover
+) -> tuple[Integer, bool]:
     """Write a program. Return its words, 0 if there is none, and whether RE2 surely accepts the expression.
 
     `parts` and `known` are space for the groups that are open: what is before each, and its first position.
@@ -166,7 +166,7 @@ def _read_program(
 @kernel
 def measure_programs(
     begin: np.ndarray, end: np.ndarray, data: np.ndarray, longest: int
-) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
+) -> tuple[np.ndarray, np.ndarray]:
     """For each expression data[begin:end] the words of its program, or 0, and whether RE2 surely accepts it.
 
     Those with more bytes than `longest` are not read.
@@ -180,9 +180,7 @@ def measure_programs(
 
 
 @kernel
-def write_programs(
-    begin: np.ndarray, end: np.ndarray, data: np.ndarray, place: np.ndarray, out: np.ndarray
-) -> None:  # pragma: no cover
+def write_programs(begin: np.ndarray, end: np.ndarray, data: np.ndarray, place: np.ndarray, out: np.ndarray) -> None:
     """Write the programs of expressions that have one, each from its place on."""
     program, parts, known = np.empty(_WORDS, np.uint64), np.empty((_DEPTH, 6), np.uint64), np.empty(_DEPTH, np.int64)
     for i in range(begin.size):

@@ -55,11 +55,16 @@ class TupleOfArrays(NamedTuple):
         return types.NamedTuple(arrays, self.name)  # type: ignore[no-untyped-call]
 
 
-def tuple_of_arrays(name: type, writeable: bool, others: dict[str, tuple[str, int]]) -> TupleOfArrays:
-    """The kind of a named tuple whose arrays are int32 in one dimension, but for `others`: dtype and dimensions."""
+def tuple_of_arrays(name: type, writeable: bool, others: dict[str, str]) -> TupleOfArrays:
+    """The kind of a named tuple whose arrays are int32 in one dimension, but for `others`: by type, the fields of it.
+
+    A type with two dimensions ends in `[,]`: `{"int64": "starts ends", "float64[,]": "scale"}`.
+    """
     fields: tuple[str, ...] = name._fields  # type: ignore[attr-defined]
-    what = [others.get(field, ("int32", 1)) for field in fields]
-    return TupleOfArrays(name, [dtype for dtype, _ in what], [dims for _, dims in what], writeable)
+    typed = {field: type for type, its_fields in others.items() for field in its_fields.split()}
+    types = [typed.get(field, "int32") for field in fields]
+    dims = [1 + type.endswith("[,]") for type in types]
+    return TupleOfArrays(name, [type.removesuffix("[,]") for type in types], dims, writeable)
 
 
 def words_of(kind: TupleOfArrays, arrays: Sequence[np.ndarray]) -> list[int]:

@@ -16,7 +16,8 @@ from whimbrel.model.errors import EventError
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, Timestamp
 from whimbrel.ranks.arrow import values_of
 from whimbrel.ranks.column_layout import ColumnLeaf, storage
-from whimbrel.ranks.lookup import EXACT_FLOAT, Lookup
+from whimbrel.ranks.kernel_arrays import EXACT_FLOAT
+from whimbrel.ranks.lookup import Lookup
 from whimbrel.ranks.rank_kernels import mask_nulls
 from whimbrel.ranks.timestamps import parse_times
 

@@ -20,7 +20,8 @@ import numpy as np
 from whimbrel.model.intervals import Cut, IntervalSet
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import Strings, one_array, string_buffers
-from whimbrel.ranks.lookup import EXACT, INTEGERS, Lookup
+from whimbrel.ranks.kernel_arrays import EXACT, INTEGERS
+from whimbrel.ranks.lookup import Lookup
 
 NumberColumn: TypeAlias = np.ndarray | Sequence[int | float]
 
@@ -63,11 +64,6 @@ class Dictionary:
         self.arrays = arrays
         self.meta = meta
         self._lookups: dict[int, Lookup] = {}
-
-    @staticmethod
-    def stored(arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> Dictionary:
-        """The dictionary among the arrays and facts of a segment."""
-        return Dictionary(arrays, msgspec.convert(dict(meta), DictionaryMeta))
 
     @property
     def names(self) -> list[str]:

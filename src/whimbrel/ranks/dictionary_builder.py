@@ -20,7 +20,7 @@ from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import Strings, large_strings, numbers, one_array, string_buffers
 from whimbrel.ranks.dictionary import Dictionary, DictionaryMeta, NumberColumn
 from whimbrel.ranks.distinct import distinct, distinct_strings, float_places
-from whimbrel.ranks.lookup import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS
+from whimbrel.ranks.kernel_arrays import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS
 from whimbrel.ranks.string_kernels import fill_hash_table
 
 _FEW = 256
@@ -244,7 +244,7 @@ def _hash_table(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
     count = len(offsets) - 1
     table = np.zeros(1 << (2 * count - 1).bit_length() if count else 0, np.int32)
     if count:
-        fill_hash_table(read_only(offsets), read_only(data), 0, count, table)
+        fill_hash_table(read_only(offsets), read_only(data), table)
     return table
 
 

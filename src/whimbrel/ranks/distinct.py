@@ -169,7 +169,7 @@ def place_floats(
     ordered: np.ndarray,
     rows: np.ndarray,
     places: np.ndarray,
-) -> int:  # pragma: no cover
+) -> int:
     """Sort values into steps of equal width, then within each. Returns how many are distinct, 0 if a step is full."""
     for i in range(values.size):
         steps[np.int64((values[i] - low) * scale) + 1] += 1

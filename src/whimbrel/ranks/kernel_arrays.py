@@ -8,11 +8,16 @@ import numpy as np
 
 from whimbrel.compiled.views import tuple_of_arrays
 
+NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
+"""How the numbers of an attribute are kept: not at all, as int64, as float64, as Python numbers."""
+EXACT_FLOAT = 1 << 53
+"""Up to here every integer is a binary64."""
+
 
 class Numbers(NamedTuple):
     """The numbers of all attributes, for the ranks of single events."""
 
-    kinds: np.ndarray
+    kinds: np.ndarray  # uint8[A]: INTEGERS and so on
     starts: np.ndarray
     integers: np.ndarray
     floats: np.ndarray
@@ -59,48 +64,32 @@ NUMBERS = tuple_of_arrays(
     Numbers,
     False,
     {
-        "kinds": ("uint8", 1),
-        "starts": ("int64", 1),
-        "integers": ("int64", 1),
-        "floats": ("float64", 1),
-        "bases": ("int32", 2),
-        "first": ("int64", 1),
-        "scale": ("float64", 2),
-        "table_first": ("int64", 1),
+        "uint8": "kinds",
+        "int64": "starts integers first table_first",
+        "float64": "floats",
+        "int32[,]": "bases",
+        "float64[,]": "scale",
     },
 )
 READING = tuple_of_arrays(
     Reading,
     False,
     {
-        "kinds": ("int64", 1),
-        "bases": ("int32", 2),
-        "first": ("int64", 1),
-        "offsets": ("int64", 1),
-        "data": ("uint8", 1),
-        "table_first": ("int64", 1),
-        "ordered": ("uint8", 1),
-        "short_first": ("int64", 1),
-        "short": ("int64", 1),
-        "time_first": ("int64", 1),
-        "times": ("int64", 1),
+        "uint8": "data ordered",
+        "int64": "kinds first offsets table_first short_first short time_first times",
+        "int32[,]": "bases",
     },
 )
 ENTRIES = tuple_of_arrays(
-    Entries,
-    True,
-    {
-        "cells": ("float64", 1),
-        "bits": ("int64", 1),
-        "items": ("int64", 1),
-        "text_entries": ("int64", 1),
-        "text_ends": ("int64", 1),
-        "text_data": ("uint8", 1),
-    },
+    Entries, True, {"uint8": "text_data", "int64": "bits items text_entries text_ends", "float64": "cells"}
 )
 ARRAY_BITS = 10
 """Bits of the number of an array in `elements`; the number of the element, from 1, is above them. The whole is 0
 outside of arrays, -1 in an array that lies in an element of another, and ascends among the entries of an attribute."""
+FOR_PYTHON, FULL = -1, -2
+"""What a reader returns in place of a number of entries: Python must read the event; some buffer is full."""
+IN_ARRAYS, HAS_TEXTS = 1 << 40, 1 << 41
+"""Added to a number of entries: values are in arrays of objects; there are texts from which attributes are derived."""
 ARRAYS, TEXTS = 0, 1
 """Results in `Entries.items`: the bits of names (`name_table`) that are arrays of objects, and the number of texts."""
 RESULTS = 4

@@ -47,7 +47,7 @@ class LinkArrays(NamedTuple):
     bases: np.ndarray  # int32[A, 5]: where the ranks of each type begin
 
 
-LINKS = tuple_of_arrays(LinkArrays, False, dict.fromkeys(LinkArrays._fields, ("int32", 2)))
+LINKS = tuple_of_arrays(LinkArrays, False, {"int32[,]": "links ranks bases"})
 _entries, _links = view(ENTRIES), view(LINKS)
 
 Texts = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -58,8 +58,6 @@ HOLDS: dict[Comparison, tuple[int, ...]] = {
     ">=": (EQUAL, GREATER),
 }  # fmt: skip
 """The values of the derived attribute for which a comparison holds."""
-
-
 ALL_ORDERS = IntervalSet.points((NUMBER, value) for value in range(_VALUES))
 """All values of a derived attribute."""
 
@@ -81,12 +79,20 @@ class EventLinks:
         self._words = np.array(words_of(LINKS, self._arrays), np.int64)
         self.names = frozenset(name for pair in self._names for name in pair)
         """The attributes that are compared."""
-        self.attrs = frozenset(self._links[:, 1:].ravel().tolist())
-        """Their numbers."""
 
     def append(self, event: Event, attrs: array[int], cells: list[float]) -> int:
         """Append the entries of one event; return its mark."""
-        return self._append(self._compared(event), attrs, cells)
+        mark = 0
+        compared = zip(self._links.tolist(), self._ranks.tolist(), self._compared(event), strict=True)
+        for (attr, _, _), ranks, code in compared:
+            if code < _VALUES:
+                attrs.append(attr)
+                cells.append(boxed(ranks[code]))
+            elif code == _SEVERAL:
+                attrs.extend([attr] * _VALUES)
+                cells += map(boxed, ranks)
+                mark = LINKED
+        return mark
 
     def append_read(self, words: np.ndarray, count: int, texts: int) -> int:
         """Append to the first `count` entries of an event that a kernel has read; `texts` of them have texts.
@@ -110,7 +116,10 @@ class EventLinks:
 
         Marks the events with several values. `read` gives the event of a number. Those that are done get nothing.
         """
-        codes = self._codes(attrs, cells, ends, texts)
+        codes = np.empty((len(self._links), len(ends) - 1), np.uint8)
+        of_entry, text_ends, data = map(read_only, texts)
+        links, _, bases = self._arrays
+        compare_entries(attrs, cells, cells.view(np.int64), ends, of_entry, text_ends, data, links, bases, codes)
         if is_done is not None:
             codes[:, is_done] = _NOTHING
         for row in np.flatnonzero((codes == _UNKNOWN).any(axis=0)).tolist():
@@ -146,28 +155,8 @@ class EventLinks:
         """Whether some leaf, or an attribute below it, is compared."""
         return any(_is_below(names, leaf) for leaf in leaves for names in self._names)
 
-    def _codes(self, attrs: np.ndarray, cells: np.ndarray, ends: np.ndarray, texts: Texts) -> np.ndarray:
-        """How each pair compares in each event, given their entries."""
-        codes = np.empty((len(self._links), len(ends) - 1), np.uint8)
-        of_entry, text_ends, data = map(read_only, texts)
-        links, _, bases = self._arrays
-        compare_entries(attrs, cells, cells.view(np.int64), ends, of_entry, text_ends, data, links, bases, codes)
-        return codes
-
     def _compared(self, event: Event) -> list[int]:
         return [_compare(names, event) for names in self._names]
-
-    def _append(self, codes: list[int], attrs: array[int], cells: list[float]) -> int:
-        mark = 0
-        for (attr, _, _), ranks, code in zip(self._links.tolist(), self._ranks.tolist(), codes, strict=True):
-            if code < _VALUES:
-                attrs.append(attr)
-                cells.append(boxed(ranks[code]))
-            elif code == _SEVERAL:
-                attrs.extend([attr] * _VALUES)
-                cells += map(boxed, ranks)
-                mark = LINKED
-        return mark
 
     def _part(self, number: int, codes: np.ndarray, marks: np.ndarray) -> ListRanks:
         """One rank for each event that has one value of both attributes, all five where one has several."""
@@ -242,7 +231,7 @@ def kept_texts(entries: Entries) -> Texts:
 
 
 @quick_kernel
-def append_links(words: np.ndarray, link_words: np.ndarray, count: int, texts: int) -> int:  # pragma: no cover
+def append_links(words: np.ndarray, link_words: np.ndarray, count: int, texts: int) -> int:
     """Append how each pair compares to the entries of one event. Returns what `EventLinks.append_read` does."""
     entries, arrays = _entries(words, ENTRIES_AT), _links(link_words, 0)
     pairs = arrays.links.shape[0]
@@ -273,7 +262,7 @@ def append_links(words: np.ndarray, link_words: np.ndarray, count: int, texts: i
 def compare_entries(
     attrs: np.ndarray, cells: np.ndarray, bits: np.ndarray, ends: np.ndarray, text_entries: np.ndarray,
     text_ends: np.ndarray, text_data: np.ndarray, links: np.ndarray, bases: np.ndarray, codes: np.ndarray,
-) -> None:  # pragma: no cover  # fmt: skip
+) -> None:  # fmt: skip
     """Write how each pair compares in each event, given the entries of events, and the texts of some entries."""
     _compare_events(
         attrs, cells, bits, ends, text_entries, text_entries.size, text_ends, text_data, links, bases, codes
@@ -284,7 +273,7 @@ def compare_entries(
 def _compare_events(
     attrs: np.ndarray, cells: np.ndarray, bits: np.ndarray, ends: np.ndarray, text_entries: np.ndarray, texts: int,
     text_ends: np.ndarray, text_data: np.ndarray, links: np.ndarray, bases: np.ndarray, codes: np.ndarray,
-) -> None:  # pragma: no cover  # fmt: skip
+) -> None:  # fmt: skip
     place = np.full(bases.shape[0], -1, np.int64)  # of the value of an attribute; -2: it has several
     text_of = np.full(ends[ends.size - 1], -1, np.int64)
     for text in range(texts):
@@ -311,7 +300,7 @@ def _compare_events(
 def _compare_two(
     i: int, j: int, attrs: np.ndarray, cells: np.ndarray, bits: np.ndarray, text_of: np.ndarray, text_ends: np.ndarray,
     text_data: np.ndarray, bases: np.ndarray,
-) -> int:  # pragma: no cover  # fmt: skip
+) -> int:  # fmt: skip
     """How the values of two entries compare, or _UNKNOWN."""
     x, y = cells[i], cells[j]
     kind = _type_of(x, bits[i], bases[attrs[i]])
@@ -337,7 +326,7 @@ def _compare_two(
 
 
 @helper
-def _type_of(cell: float, box: int, bases: np.ndarray) -> int:  # pragma: no cover
+def _type_of(cell: float, box: int, bases: np.ndarray) -> int:
     """The type of a value that is not null."""
     if not np.isnan(cell):
         return NUMBER

@@ -19,13 +19,10 @@ import numpy as np
 from whimbrel.compiled.views import read_only
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey
 from whimbrel.ranks.cells import boxed, rank_of
+from whimbrel.ranks.kernel_arrays import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS
 from whimbrel.ranks.rank_kernels import rank_by_search, rank_by_table
 from whimbrel.ranks.string_kernels import rank_strings
 
-NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
-"""How the numbers of an attribute are kept (`number_kind`): not at all, as int64, as float64, as Python numbers."""
-EXACT_FLOAT = 1 << 53
-"""Up to here every integer is a binary64."""
 LISTED = 1 << 14
 """Most constants of an attribute that are kept as Python objects too, for single events; they take about 1 MB."""
 TABLE_ENTRIES = 1 << 16

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.helpers import lower_bound
+from whimbrel.compiled.helpers import Integer, lower_bound
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.ranks.cells import DROPPED_BITS
-from whimbrel.ranks.kernel_arrays import Numbers
+from whimbrel.ranks.kernel_arrays import EXACT_FLOAT, FLOATS, FOR_PYTHON, INTEGERS, Numbers, Reading
 
-_EXACT_FLOAT, _TWO_63 = 2**53, 2.0**63
+_TWO_63 = 2.0**63
 _AHEAD = 64
 """Entries whose places in tables are known before the first of them is read."""
 _FEW = 32
@@ -24,9 +24,7 @@ _FEW = 32
 
 
 @kernel
-def rank_by_table(
-    values: np.ndarray, table: np.ndarray, low: int, base: int, out: np.ndarray
-) -> None:  # pragma: no cover
+def rank_by_table(values: np.ndarray, table: np.ndarray, low: int, base: int, out: np.ndarray) -> None:
     """Write the ranks of integers, listed in a table for the range of the constants: `table[v - low]`."""
     last = table.shape[0] - 1
     high = low + last
@@ -47,7 +45,7 @@ def rank_by_search(
     base: int,
     missing: int,
     out: np.ndarray,
-) -> None:  # pragma: no cover
+) -> None:
     """Write ranks by binary search within the bucket of each value; NaN becomes `missing`."""
     count = constants.shape[0]
     last = buckets.shape[0] - 2
@@ -77,7 +75,7 @@ def rank_cells(
     offsets: np.ndarray,
     out_attrs: np.ndarray,
     out: np.ndarray,
-) -> None:  # pragma: no cover
+) -> None:
     """Write the attributes and ranks of the entries of single events; update `offsets`, as some are left out.
 
     A cell is a number or carries a rank in its bits (see `cells`). `numbers.integers` and `numbers.floats` are two
@@ -112,7 +110,7 @@ def rank_cells(
 
 
 @helper
-def _bucket(value: float, attr: int, scale: np.ndarray, count: int) -> int:  # pragma: no cover
+def _bucket(value: float, attr: int, scale: np.ndarray, count: int) -> int:
     """The bucket of a number; a higher number never gets a lower bucket."""
     place = (value - scale[attr, 0]) * scale[attr, 1]
     return 0 if not place > 0 else (count - 1 if place >= count - 1 else int(place))
@@ -121,7 +119,7 @@ def _bucket(value: float, attr: int, scale: np.ndarray, count: int) -> int:  # p
 @kernel
 def number_buckets(
     kinds: np.ndarray, starts: np.ndarray, integers: np.ndarray, floats: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Build `first`, `buckets` and `scale` of `Numbers`, with one bucket for two numbers of an attribute."""
     attributes = kinds.shape[0]
     first = np.zeros(attributes + 1, np.int64)
@@ -131,8 +129,8 @@ def number_buckets(
         first[a + 1] = first[a]
         if high - low < _FEW:
             continue
-        least = floats[low] if kinds[a] == 2 else float(integers[low])
-        most = floats[high] if kinds[a] == 2 else float(integers[high])
+        least = floats[low] if kinds[a] == FLOATS else float(integers[low])
+        most = floats[high] if kinds[a] == FLOATS else float(integers[high])
         count = (high - low) >> 1
         steps = count / (most - least)
         if np.isfinite(least) and 0 < steps < np.inf:
@@ -144,7 +142,7 @@ def number_buckets(
         if count < 0:
             continue
         for i in range(starts[a], starts[a + 1]):
-            number = floats[i] if kinds[a] == 2 else float(integers[i])
+            number = floats[i] if kinds[a] == FLOATS else float(integers[i])
             buckets[begin + _bucket(number, a, scale, count) + 1] += 1
         for b in range(count):
             buckets[begin + b + 1] += buckets[begin + b]
@@ -152,18 +150,16 @@ def number_buckets(
 
 
 @kernel
-def number_tables(
-    kinds: np.ndarray, starts: np.ndarray, integers: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
+def number_tables(kinds: np.ndarray, starts: np.ndarray, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Build `table_first` and `table` of `Numbers`, for integers of which at least every eighth is a number."""
     attributes = kinds.shape[0]
     first = np.zeros(attributes + 1, np.int64)
     for a in range(attributes):
         first[a + 1] = first[a]
         count = starts[a + 1] - starts[a]
-        if kinds[a] == 1 and count > 0:
+        if kinds[a] == INTEGERS and count > 0:
             lowest, highest = integers[starts[a]], integers[starts[a + 1] - 1]
-            is_exact = lowest >= -_EXACT_FLOAT and highest < _EXACT_FLOAT  # as floats, with the number after them
+            is_exact = lowest >= -EXACT_FLOAT and highest < EXACT_FLOAT  # as floats, with the number after them
             if is_exact and highest - lowest < 8 * count + 64:
                 first[a + 1] += highest - lowest + 3
     table = np.empty(first[attributes], np.int32)
@@ -186,7 +182,7 @@ def number_tables(
 
 
 @inlined
-def _table_place(value: float, attr: int, numbers: Numbers) -> int:  # pragma: no cover
+def _table_place(value: float, attr: int, numbers: Numbers) -> int:
     """The place of a number in the table of its attribute, or -1 if there is none."""
     entry, last = numbers.table_first[attr], numbers.table_first[attr + 1] - 1
     if entry >= last:
@@ -199,19 +195,19 @@ def _table_place(value: float, attr: int, numbers: Numbers) -> int:  # pragma: n
 
 
 @helper
-def _rank_number(value: float, attr: int, numbers: Numbers) -> int:  # pragma: no cover
+def _rank_number(value: float, attr: int, numbers: Numbers) -> int:
     kinds, starts, integers, floats, bases, first, buckets, scale, _, _ = numbers
     begin, end = starts[attr], starts[attr + 1]
     below = np.floor(value)
-    inside = kinds[attr] == 2 or -_TWO_63 <= below < _TWO_63
+    inside = kinds[attr] == FLOATS or -_TWO_63 <= below < _TWO_63
     low, high = begin, end
     count = first[attr + 1] - first[attr] - 1
     if not inside:
         low = high = begin if below < 0 else end
     elif count >= 0:
-        bucket = first[attr] + _bucket(value if kinds[attr] == 2 else below, attr, scale, count)
+        bucket = first[attr] + _bucket(value if kinds[attr] == FLOATS else below, attr, scale, count)
         low, high = begin + buckets[bucket], begin + buckets[bucket + 1]
-    if kinds[attr] == 2:
+    if kinds[attr] == FLOATS:
         low = lower_bound(floats, low, high, value)
         equal = low < end and floats[low] == value
     else:
@@ -224,8 +220,28 @@ def _rank_number(value: float, attr: int, numbers: Numbers) -> int:  # pragma: n
     return rank
 
 
+@inlined
+def rank_large(whole: int, attr: Integer, numbers: Numbers) -> int:
+    """The rank of an integer that no float holds; FOR_PYTHON among constants that are no integers."""
+    if numbers.kinds[attr] > INTEGERS:
+        return FOR_PYTHON
+    first, last = numbers.starts[attr], numbers.starts[attr + 1]
+    low = lower_bound(numbers.integers, first, last, whole)
+    rank: int = numbers.bases[attr, 1] + 2 * (low - first) + (low < last and numbers.integers[low] == whole)
+    return rank
+
+
+@inlined
+def rank_time(time: Integer, attr: Integer, reading: Reading) -> int:
+    """The rank of a timestamp."""
+    first, last = reading.time_first[attr], reading.time_first[attr + 1]
+    low = lower_bound(reading.times, first, last, time)
+    rank: int = reading.bases[attr, 3] + 2 * (low - first) + (low < last and reading.times[low] == time)
+    return rank
+
+
 @kernel
-def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -> None:  # pragma: no cover
+def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -> None:
     """Write `missing` where the validity bitmap has a zero; eight cells at a time, without a branch."""
     other = np.int32(missing)
     shift, last = offset & 7, bitmap.shape[0] - 1
@@ -251,7 +267,7 @@ def append_runs(
     fill: np.ndarray,
     out_attrs: np.ndarray,
     out_ranks: np.ndarray,
-) -> None:  # pragma: no cover
+) -> None:
     """Copy the entries starts[e]:ends[e] of each event to place fill[e] of `out_*`, and move `fill` behind them."""
     for e in range(fill.shape[0]):
         at = fill[e]
@@ -272,7 +288,7 @@ def pack(
     list_starts: np.ndarray,
     list_ends: np.ndarray,
     list_ranks: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Turn columns of ranks, sorted by attribute, into the entries of each event: offsets, attributes, ranks.
 
     `cells[c, row]` is the rank of a flat column, negative where it is missing. List column k has the ranks

@@ -30,7 +30,7 @@ _AHEAD = 64
 
 
 @helper
-def _hash(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cover
+def _hash(data: np.ndarray, start: int, end: int) -> np.int64:
     """The hash of the bytes from `start` to `end`, 31 bits."""
     h = _FNV_START
     for at in range(start, end):
@@ -39,13 +39,11 @@ def _hash(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cov
 
 
 @kernel
-def fill_hash_table(
-    offsets: np.ndarray, data: np.ndarray, first: int, count: int, table: np.ndarray
-) -> None:  # pragma: no cover
-    """Fill the hash table of `count` strings from string `first` on. An entry is the index + 1 of a string, or 0."""
+def fill_hash_table(offsets: np.ndarray, data: np.ndarray, table: np.ndarray) -> None:
+    """Fill the hash table of strings. An entry is the index + 1 of a string, or 0."""
     mask = table.shape[0] - 1
-    for index in range(count):
-        slot = _hash(data, offsets[first + index], offsets[first + index + 1]) & mask
+    for index in range(offsets.size - 1):
+        slot = _hash(data, offsets[index], offsets[index + 1]) & mask
         while table[slot] != 0:
             slot = (slot + 1) & mask
         table[slot] = index + 1
@@ -63,7 +61,7 @@ def rank_strings(
     base: int,
     ordered: int,
     out: np.ndarray,
-) -> None:  # pragma: no cover
+) -> None:
     """Write the ranks of strings: by a hash lookup, and for unknown strings of an ordered attribute by binary search.
 
     The attribute has `count` known strings, at least one, from known string `first` on. Its strings are ordered if some
@@ -108,7 +106,7 @@ def rank_strings(
 
 
 @inlined
-def short_word(word: np.uint64, length: int) -> np.uint64:  # pragma: no cover
+def short_word(word: np.uint64, length: int) -> np.uint64:
     """A string of at most SHORT bytes as a word: its bytes, then zeros, and in the last byte their number.
 
     The given word begins with the string.
@@ -117,7 +115,7 @@ def short_word(word: np.uint64, length: int) -> np.uint64:  # pragma: no cover
 
 
 @inlined
-def load_short(data: np.ndarray, at: int, length: int) -> np.uint64:  # pragma: no cover
+def load_short(data: np.ndarray, at: int, length: int) -> np.uint64:
     """The word of a short string, which nothing may follow."""
     if at + 8 <= data.size:
         return short_word(load_word(data, at), length)
@@ -128,16 +126,14 @@ def load_short(data: np.ndarray, at: int, length: int) -> np.uint64:  # pragma: 
 
 
 @inlined
-def mixed(word: np.uint64) -> np.uint64:  # pragma: no cover
+def mixed(word: np.uint64) -> np.uint64:
     """A word with its bits mixed, as a hash. No two words become the same."""
     word *= _FACTOR
     return word ^ (word >> _HALF)
 
 
 @kernel
-def fill_short_table(
-    offsets: np.ndarray, data: np.ndarray, first: int, count: int, table: np.ndarray
-) -> None:  # pragma: no cover
+def fill_short_table(offsets: np.ndarray, data: np.ndarray, first: int, count: int, table: np.ndarray) -> None:
     """Fill a table of the short ones of `count` strings: in pairs, the word of a string and its index + 1, or 0."""
     mask = table.size // 2 - 1
     for index in range(count):
@@ -169,7 +165,7 @@ def short_tables(start: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tu
 
 
 @inlined
-def _find_short(word: np.uint64, table: np.ndarray, begin: int, end: int) -> int:  # pragma: no cover
+def _find_short(word: np.uint64, table: np.ndarray, begin: int, end: int) -> int:
     """The index + 1 of a short string in the table of an attribute, table[begin:end]; 0 if it is not there."""
     mask = (end - begin) // 2 - 1
     slot = np.int64(mixed(word)) & mask
@@ -181,7 +177,7 @@ def _find_short(word: np.uint64, table: np.ndarray, begin: int, end: int) -> int
 
 
 @inlined
-def _find_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: Reading) -> int:  # pragma: no cover
+def _find_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: Reading) -> int:
     """The index + 1 of a string among the constants of an attribute; 0 if it is none of them."""
     begin, end = item(reading.short_first, attr), item(reading.short_first, attr + 1)
     if length <= SHORT and begin < end:
@@ -203,7 +199,7 @@ def _find_string(data: np.ndarray, at: int, length: int, attr: Integer, reading:
 
 
 @inlined
-def rank_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: Reading) -> int:  # pragma: no cover
+def rank_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: Reading) -> int:
     """The rank of one string, as `rank_strings` gives it."""
     found = _find_string(data, at, length, attr, reading)
     first, last = item(reading.first, attr), item(reading.first, attr + 1)
@@ -218,7 +214,7 @@ def rank_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: 
 @helper
 def _gap(
     data: np.ndarray, start: int, length: int, first: int, count: int, known_offsets: np.ndarray, known: np.ndarray
-) -> int:  # pragma: no cover
+) -> int:
     """The number of known strings below a string that is none of them."""
     low, high = 0, count
     while low < high:
@@ -235,9 +231,7 @@ def _gap(
 
 
 @kernel
-def string_words(
-    offsets: np.ndarray, data: np.ndarray, rows: np.ndarray, depth: int, out: np.ndarray
-) -> None:  # pragma: no cover
+def string_words(offsets: np.ndarray, data: np.ndarray, rows: np.ndarray, depth: int, out: np.ndarray) -> None:
     """Write seven bytes of each string, from `depth` on, as a number that sorts as they do.
 
     The lowest byte is the number of bytes that are there, or 8 if more follow. So a string sorts before the same string

@@ -320,6 +320,5 @@ def test_ids_and_texts_go_through_a_directory(tmp_path: Path) -> None:
         ids._check()
         assert list(ids) == ["a", "\U0001f600"] and texts.get(2) == ("y = '\U0001f600'", "sql")
         assert ids.add("b") == 3 and ids.remove("a") == 0 and list(ids) == ["\U0001f600", "b"]
-        texts.replace(1, "z", "cesql")
-        texts.append(3, "w", "sql")
-        assert texts.get(1) == ("z", "cesql") and texts.get(3) == ("w", "sql")
+        texts.append(3, "w", "cesql")
+        assert texts.get(1) == ("", "sql") and texts.get(3) == ("w", "cesql")

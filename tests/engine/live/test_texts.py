@@ -23,7 +23,7 @@ class Model(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.patch = pytest.MonkeyPatch()
-        for name, value in {"_TAIL": 4, "_CHUNK": 64, "_REPLACED": 3}.items():
+        for name, value in {"_TAIL": 4, "_CHUNK": 64}.items():
             self.patch.setattr(module, name, value)
         self.store = TextStore()
         self.expected: list[tuple[str, str]] = []
@@ -46,13 +46,6 @@ class Model(RuleBasedStateMachine):
         texts, dialects = [text for text, _ in rows], [dialect for _, dialect in rows]
         self.store.append_many(len(self.expected), texts, pa.array(dialects, pa.string()) if arrow else dialects)
         self.expected += rows
-
-    @rule(data=st.data(), text=TEXTS, dialect=DIALECTS)
-    def replace(self, data: st.DataObject, text: str, dialect: str) -> None:
-        if self.expected:
-            row = data.draw(st.integers(0, len(self.expected) - 1))
-            self.store.replace(row, text, dialect)
-            self.expected[row] = (text, dialect)
 
     @rule()
     def save_and_open(self) -> None:
@@ -100,8 +93,6 @@ def test_rows_come_in_order() -> None:
     for row in (-1, 1):
         with pytest.raises(IndexError):
             store.get(row)
-        with pytest.raises(IndexError):
-            store.replace(row, "b", "sql")
 
 
 def test_every_text_has_one_dialect() -> None:
@@ -126,12 +117,10 @@ def test_single_texts_end_in_few_chunks() -> None:
 def test_a_snapshot_to_save_stays_while_the_writer_goes_on() -> None:
     store = TextStore()
     store.append_many(0, ["a", "b"], "sql")
-    store.replace(0, "c", "cesql")
     snapshot = store.arrays()
-    store.replace(1, "d", "sql")
-    store.append(2, "e", "sql")
+    store.append(2, "c", "cesql")
     opened = TextStore.from_arrays(snapshot)
-    assert [opened.get(row) for row in range(len(opened))] == [("c", "cesql"), ("b", "sql")]
+    assert [opened.get(row) for row in range(len(opened))] == [("a", "sql"), ("b", "sql")]
 
 
 def test_readers_get_texts_while_a_writer_adds() -> None:
@@ -144,7 +133,7 @@ def test_readers_get_texts_while_a_writer_adds() -> None:
         random = np.random.default_rng(2)
         while not done.is_set():
             row = int(random.integers(0, len(store)))
-            if store.get(row) not in ((str(row), "sql"), (f"new {row}", "cesql")):
+            if store.get(row) != (str(row), "sql"):
                 wrong.append((row, store.get(row)))
 
     readers = [threading.Thread(target=read) for _ in range(2)]
@@ -153,8 +142,6 @@ def test_readers_get_texts_while_a_writer_adds() -> None:
     try:
         for row in range(1, 60_000):
             store.append(row, str(row), "sql")
-            if row % 3 == 0:
-                store.replace(row // 2, f"new {row // 2}", "cesql")
     finally:
         done.set()
         for reader in readers:

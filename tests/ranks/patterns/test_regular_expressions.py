@@ -16,7 +16,7 @@ from whimbrel.language.columnar.terms import parse_many
 from whimbrel.model import expression as x
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.patterns import Regex
-from whimbrel.ranks.patterns.regex_texts import regex_fragments
+from whimbrel.ranks.patterns.pattern_fragments import regex_fragments
 
 
 @pytest.mark.parametrize(

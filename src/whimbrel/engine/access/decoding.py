@@ -30,11 +30,11 @@ def packed_parts(arrays: Arrays) -> list[Packed]:
     return [key.decode(arrays) for key in KEYS]
 
 
-def _decode(arrays: Arrays, is_dead: IsDead | None) -> ClauseItems:
+def _decode(arrays: Arrays, is_dead: IsDead) -> ClauseItems:
     """All conjunctions whose row is not dead, in the ranks and attributes of the segment."""
     packed, counts, attr, low, high = (np.concatenate(part) for part in zip(*packed_parts(arrays), strict=True))
     row = packed & np.int32(ROW_MASK)
-    dead = None if is_dead is None else is_dead(row)
+    dead = is_dead(row)
     if dead is not None and dead.any():
         keep = ~dead
         items = np.repeat(keep, counts)
@@ -49,11 +49,11 @@ def _decode(arrays: Arrays, is_dead: IsDead | None) -> ClauseItems:
 class SegmentSource:
     """The conjunctions of a segment that are still alive. The arrays of its dictionary are all that it has."""
 
-    def __init__(self, dictionary: Dictionary, is_dead: IsDead | None = None) -> None:
+    def __init__(self, dictionary: Dictionary, is_dead: IsDead) -> None:
         self._dictionary = dictionary
         self._decoded = _decode(dictionary.arrays, is_dead)
         always = dictionary.arrays["always"]
-        dead = None if is_dead is None else is_dead(always)
+        dead = is_dead(always)
         self.always = always if dead is None else always[~dead]
         self._numbers: list[int] = []
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from whimbrel.compiled.jit import compile_for
+from whimbrel.compiled.jit import entry_for
 from whimbrel.compiled.warm_up import WarmUp
 from whimbrel.engine.access.bitmap.layout import lay_out
 from whimbrel.engine.access.kernel import match
@@ -34,7 +34,7 @@ def _compile_kernels() -> None:
 
 def compile_match() -> None:
     """Compile `match` for what it is called with: the words of a workspace, two numbers and a flag."""
-    compile_for(match, np.empty(0, np.int64), 0, 0, True)
+    entry_for(match, np.empty(0, np.int64), 0, 0, True)
 
 
 def compile_chunks() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from whimbrel.language.columnar.terms import DictionaryStrings, Operand, ParsedMany, TermGroup, chosen, parse_many
+from whimbrel.model import dialects
 from whimbrel.model.dialects import CANONICAL
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.event_tables import as_arrow
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 PARALLEL = True
-"""Whether to use more than one core."""
+"""Whether loads use more than one core; measurements switch it off."""
 
 
 class BadSubscriptions(WhimbrelError):
@@ -50,38 +51,42 @@ class SubscriptionBatch:
     schema: Schema | None = None
 
     def parse(self, progress: Callable[[int], None] | None = None) -> ParsedMany:
-        """Parse all texts, or raise `BadSubscriptions` with every bad row."""
-        if self.schema is not None:
-            parsed = self._parse_typed(self.schema)
-        elif isinstance(self.dialects, str):
-            cores = os.cpu_count() or 1 if PARALLEL else 1
-            parsed = parse_many(self.texts, self.dialects, cores, progress)
-        else:
-            parsed = _parse_mixed(self._text_list(), self.dialects)
-        errors = _errors_of(parsed)
+        """Parse all texts on all cores, or raise `BadSubscriptions` with every bad row."""
+        if isinstance(self.dialects, str):
+            dialects.get(self.dialects)  # UnknownDialect is not the fault of a row
+        parsed, errors = self.parse_good(os.cpu_count() or 1 if PARALLEL else 1, progress)
         if errors:
             raise BadSubscriptions(errors)
         return parsed
 
-    def parse_good(self) -> tuple[ParsedMany, list[tuple[int, WhimbrelError]]]:
-        """Parse all texts in this thread; return what they became, and the errors of the bad rows."""
-        if self.schema is not None:
-            parsed = self._parse_typed(self.schema)
-            return parsed, _errors_of(parsed)
+    def parse_good(
+        self, workers: int = 1, progress: Callable[[int], None] | None = None
+    ) -> tuple[ParsedMany, list[tuple[int, WhimbrelError]]]:
+        """Parse all texts; return what they became, and the errors of the bad rows."""
         if isinstance(self.dialects, str):
-            by_dialect = {self.dialects: np.arange(len(self.texts))}
-        else:
-            dialects = np.array(self.dialects, object)
-            by_dialect = {name: np.flatnonzero(dialects == name) for name in dict.fromkeys(self.dialects)}
+            return self._parse(self.texts, self.dialects, workers, progress)
         parsed = ParsedMany(len(self.texts))
         errors: list[tuple[int, WhimbrelError]] = []
-        for dialect, rows in by_dialect.items():
-            try:
-                mine = self.texts if len(rows) == len(self.texts) else chosen(self.texts, rows)
-                parsed.take(parse_many(mine, dialect), rows)
-            except UnknownDialect as error:
-                errors += [(row, error) for row in rows.tolist()]
-        return parsed, sorted([*errors, *_errors_of(parsed)], key=lambda one: one[0])
+        names = np.array(self.dialects, object)
+        for dialect in dict.fromkeys(self.dialects):
+            rows = np.flatnonzero(names == dialect)
+            part, bad = self._parse(chosen(self.texts, rows), dialect, workers, None)
+            parsed.take(part, rows)
+            errors += [(int(rows[row]), error) for row, error in bad]
+        return parsed, sorted(errors, key=lambda one: one[0])
+
+    def _parse(
+        self, texts: pa.Array | list[str], dialect: str, workers: int, progress: Callable[[int], None] | None
+    ) -> tuple[ParsedMany, list[tuple[int, WhimbrelError]]]:
+        """`parse_good` of texts of one dialect."""
+        try:
+            if self.schema is None:
+                parsed = parse_many(texts, dialect, workers, progress)
+            else:
+                parsed = _parse_typed(chosen(texts, np.arange(len(texts))), dialect, self.schema)
+        except UnknownDialect as error:
+            return ParsedMany(len(texts)), [(row, error) for row in range(len(texts))]
+        return parsed, _errors_of(parsed)
 
     def only(self, chosen: np.ndarray) -> SubscriptionBatch:
         """The subscriptions of some rows, given as a mask."""
@@ -90,16 +95,8 @@ class SubscriptionBatch:
         def of(column: list[Any] | pa.Array) -> list[Any] | pa.Array:
             return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(rows)
 
-        dialects = self.dialects if isinstance(self.dialects, str) else of(self.dialects)
-        return SubscriptionBatch(of(self.ids), of(self.texts), dialects, self.schema)
-
-    def _text_list(self) -> list[str]:
-        return self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
-
-    def _parse_typed(self, schema: Schema) -> ParsedMany:
-        if isinstance(self.dialects, str):
-            return _parse_typed(self._text_list(), self.dialects, schema)
-        return _parse_mixed(self._text_list(), self.dialects, schema)
+        names = self.dialects if isinstance(self.dialects, str) else of(self.dialects)
+        return SubscriptionBatch(of(self.ids), of(self.texts), names, self.schema)
 
 
 def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
@@ -123,19 +120,17 @@ def read_subscriptions(
         return _read_table(table, dialect, schema)
     ids: list[Id] = []
     texts: list[str] = []
-    dialects: list[str] = []
+    names: list[str] = []
     for id, filter in pairs_of(subscriptions):
         ids.append(id)
         if isinstance(filter, Filter):
             filter = fitted(filter, schema)  # noqa: PLW2901
             texts.append(filter.text if filter.text is not None else str(filter))
-            dialects.append(filter.dialect if filter.text is not None else CANONICAL)
+            names.append(filter.dialect if filter.text is not None else CANONICAL)
         else:
             texts.append(filter)  # type: ignore[arg-type]
-            dialects.append(dialect)
-    return SubscriptionBatch(
-        ids, texts, dialects[0] if len(set(dialects)) == 1 else dialects if dialects else dialect, schema
-    )
+            names.append(dialect)
+    return SubscriptionBatch(ids, texts, _one_or_all(names) if names else dialect, schema)
 
 
 def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> SubscriptionBatch:
@@ -147,11 +142,14 @@ def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Subscri
         ids = ids.dictionary_decode()
     if pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_decode()
-    dialects: str | list[str] = dialect
+    names: str | list[str] = dialect
     if "dialect" in table.column_names:
-        dialects = [name or dialect for name in table.column("dialect").to_pylist()]
-        dialects = dialects[0] if len(set(dialects)) == 1 else dialects
-    return SubscriptionBatch(ids, texts, dialects, schema)
+        names = _one_or_all([name or dialect for name in table.column("dialect").to_pylist()])
+    return SubscriptionBatch(ids, texts, names, schema)
+
+
+def _one_or_all(names: list[str]) -> str | list[str]:
+    return names[0] if len(set(names)) == 1 else names
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:
@@ -189,16 +187,6 @@ def fitted(filter: Filter, schema: Schema | None) -> Filter:
     if filter.schema is not None:
         raise FilterError("Expected a filter without a schema, because the index has none, but got one with a schema")
     return filter
-
-
-def _parse_mixed(texts: Sequence[str], dialects: Sequence[str], schema: Schema | None = None) -> ParsedMany:
-    parsed = ParsedMany(len(texts))
-    for row, (text, dialect) in enumerate(zip(texts, dialects, strict=True)):
-        try:
-            parsed.filters[row] = Filter.parse(text, dialect, schema)
-        except WhimbrelError as error:
-            parsed.errors.append((row, error))
-    return parsed
 
 
 _JUDGED = ("range", "points", "excluded", "all")

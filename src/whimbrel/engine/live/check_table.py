@@ -42,7 +42,7 @@ class Checks(NamedTuple):
     checks: np.ndarray  # int32[k, 6]
 
 
-CHECKS = tuple_of_arrays(Checks, True, dict.fromkeys(Checks._fields, ("int32", 2)))
+CHECKS = tuple_of_arrays(Checks, True, {"int32[,]": "conjunctions checks"})
 
 Span = tuple[int, int, int, int]
 """The ends of an outer and of an inner rank interval."""
@@ -82,10 +82,10 @@ class CheckTable:
 
 
 def grown(rows: np.ndarray, need: int) -> np.ndarray:
-    """The table with capacity for `need` rows: itself, or a larger copy with zeros behind."""
+    """The array with capacity for `need` rows: itself, or a larger copy with zeros behind."""
     if need <= len(rows):
         return rows
-    larger = np.zeros((max(need, 2 * len(rows)), rows.shape[1]), np.int32)
+    larger = np.zeros((max(need, 2 * len(rows)), *rows.shape[1:]), rows.dtype)
     larger[: len(rows)] = rows
     return larger
 
@@ -187,7 +187,7 @@ _checks, _scratch, _task = map(view, (CHECKS, SCRATCH, TASK))
 @kernel
 def search_checks(
     table: np.ndarray, words: np.ndarray, count: int, size: int, events: int, ends: np.ndarray, out: np.ndarray
-) -> int:  # pragma: no cover
+) -> int:
     """Find the entries below number `size` that the first events of a task may match; return how many are found.
 
     `table` has the words of a table of `count` conjunctions, `words` those of `match`, whose events have ranks. Rows
@@ -232,7 +232,7 @@ def search_checks(
 @inlined
 def _holds(
     checks: np.ndarray, first: int, last: int, value: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, end: int
-) -> int:  # pragma: no cover
+) -> int:
     """Whether the event, whose entries end at `end`, passes checks: 0 no, 1 perhaps, 2 for certain."""
     held, one = 2, 0
     for k in range(first, last):
@@ -253,7 +253,7 @@ def _holds(
 
 
 @inlined
-def _is_inside(checks: np.ndarray, k: int, rank: int) -> int:  # pragma: no cover
+def _is_inside(checks: np.ndarray, k: int, rank: int) -> int:
     if rank < checks[k, LOW] or rank > checks[k, HIGH]:
         return 0
     return 2 if checks[k, SURE_LOW] <= rank <= checks[k, SURE_HIGH] else 1

@@ -20,20 +20,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from whimbrel.storage.array_file import ArrayFile, Arrays, Meta, open_file, to_json, write_file
+from whimbrel.storage.array_file import ArrayFile, Arrays, Meta, open_file, to_json
 from whimbrel.storage.atomic import make_directory, replace_file, sync
 from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, OlderFormat, SavedIndexError
 from whimbrel.storage.lock import locked
-
-__all__ = [
-    "content_name",
-    "open_directory",
-    "open_file",
-    "read_manifest",
-    "save_directory",
-    "write_file",
-    "write_manifest",
-]
 
 MANIFEST = "MANIFEST"
 MANIFEST_VERSION, OLDEST_VERSION = 7, 6

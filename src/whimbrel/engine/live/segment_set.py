@@ -15,6 +15,7 @@ import numpy as np
 
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.warm_up import WARM_UP
+from whimbrel.engine.live.check_table import grown
 from whimbrel.engine.live.head import Head, HeadEntry
 from whimbrel.engine.live.merge_policy import deaths_to_count, like_sized, merge_cost, mostly_dead, paid_for
 from whimbrel.engine.live.snapshot import Snapshot
@@ -272,17 +273,11 @@ def _without_deaths(snapshot: Snapshot) -> Snapshot:
 
 
 def _grown(by_row: np.ndarray | None, rows: int) -> np.ndarray | None:
-    """The array with capacity for `rows` rows: itself, or a larger copy with zeros behind."""
-    if by_row is None or len(by_row) >= rows:
-        return by_row
-    larger = np.zeros(2 * rows, np.int32)
-    larger[: len(by_row)] = by_row
-    return larger
+    return None if by_row is None else grown(by_row, rows)
 
 
 def _with_place(old: Snapshot, row: int, died: int) -> Snapshot:
     """Give the new row the place of the row that dies."""
-    moved = _grown(np.zeros(max(1_024, 2 * row), np.int32) if old.moved is None else old.moved, row + 1)
-    assert moved is not None
+    moved = grown(np.zeros(max(1_024, 2 * row), np.int32) if old.moved is None else old.moved, row + 1)
     moved[row] = died + moved[died] - row
     return replace(old, moved=moved)

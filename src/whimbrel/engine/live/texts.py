@@ -2,16 +2,16 @@
 
 Texts lie in chunks that never change: UTF-8 with int32 offsets, and a dialect code for each text or one for all. New
 texts gather in a small tail, which becomes a chunk when it is full; a chunk swallows the ones before it while those are
-small, so that there are few. Replaced texts lie beside the chunks until there are enough to write those chunks anew.
+small, so that there are few.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,6 @@ Bytes = NDArray[np.uint8]
 
 _TAIL = 4096  # texts
 _CHUNK = 1 << 24  # bytes of text, unless one text is longer
-_REPLACED = 4096  # texts, at least; else one in 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +50,17 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The texts that readers see. A change swaps it whole; only the tail and the replaced texts grow in place."""
+    """The texts that readers see. A change swaps it whole; only the tail grows in place."""
 
     chunks: tuple[_Chunk, ...] = ()
     starts: tuple[int, ...] = (0,)  # the first row of each chunk, and of the tail
     tail: list[tuple[bytes, int]] = field(default_factory=list)
-    replaced: dict[int, tuple[bytes, int]] = field(default_factory=dict)
 
 
 class TextStore:
     """Source text and dialect by row, in order of addition.
 
-    One thread writes: append, append_many, replace, arrays. Any thread may `get` rows that it was told of, and never
+    One thread writes: append, append_many, arrays. Any thread may `get` rows that it was told of, and never
     waits. Nothing is durable until what `arrays` returns is saved.
 
     >>> texts = TextStore()
@@ -100,35 +98,24 @@ class TextStore:
     def get(self, row: int) -> tuple[str, str]:
         """The text and dialect of a row."""
         state = self._state
-        found = state.replaced.get(row)
-        if found is None:
-            if not 0 <= row < state.starts[-1] + len(state.tail):
-                raise IndexError(f"Expected a row below {len(self)}, but got {row}")
-            number = bisect_right(state.starts, row) - 1
-            place = row - state.starts[number]
-            found = state.tail[place] if number == len(state.chunks) else state.chunks[number].get(place)
-        return found[0].decode(), self._dialects[found[1]]
-
-    def replace(self, row: int, text: str, dialect: str) -> None:
-        """Give a row another text."""
-        if not 0 <= row < len(self):
+        if not 0 <= row < state.starts[-1] + len(state.tail):
             raise IndexError(f"Expected a row below {len(self)}, but got {row}")
-        self._state.replaced[row] = text.encode(), self._code(dialect)
-        if len(self._state.replaced) > max(_REPLACED, len(self) // 32):
-            self._fold()
+        number = bisect_right(state.starts, row) - 1
+        place = row - state.starts[number]
+        text, code = state.tail[place] if number == len(state.chunks) else state.chunks[number].get(place)
+        return text.decode(), self._dialects[code]
 
     def memory_bytes(self) -> int:
         """Bytes of all texts and what finds them, mapped ones included; an estimate for those not yet in chunks."""
         state = self._state
         chunks = sum(chunk.offsets.nbytes + chunk.text.nbytes + chunk.codes.nbytes for chunk in state.chunks)
-        return chunks + sum(len(text) + 100 for text, _ in (*state.tail, *state.replaced.copy().values()))
+        return chunks + sum(len(text) + 100 for text, _ in state.tail.copy())
 
     def columns(self, rows: NDArray[np.int32]) -> tuple[pa.Array, pa.Array]:
         """The texts and the dialects of rows, as Arrow strings, the latter as a dictionary. The rows are trusted."""
         import pyarrow as pa
 
         self._freeze_tail()
-        self._fold()
         chunks = self._state.chunks
         texts = [
             pa.StringArray.from_buffers(len(chunk), pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.text))
@@ -141,7 +128,6 @@ class TextStore:
     def arrays(self) -> Arrays:
         """A snapshot to save, without copying: it stays as it is while the writer goes on."""
         self._freeze_tail()
-        self._fold()
         out: Arrays = {"dialects": np.frombuffer(json.dumps(self._dialects).encode(), np.uint8)}
         for number, chunk in enumerate(self._state.chunks):
             out |= {f"{number}.offsets": chunk.offsets, f"{number}.text": chunk.text, f"{number}.codes": chunk.codes}
@@ -177,7 +163,7 @@ class TextStore:
     def _push(self, chunks: Iterable[_Chunk], keep: int | None = None) -> None:
         """Put chunks behind the first `keep` of the others. The tail is in them, or empty."""
         every = (*self._state.chunks[:keep], *chunks)
-        self._state = _State(every, tuple(accumulate(map(len, every), initial=0)), replaced=self._state.replaced)
+        self._state = _State(every, tuple(accumulate(map(len, every), initial=0)))
 
     def _freeze_tail(self) -> None:
         """Make the tail a chunk, with the chunks before it that are not much larger."""
@@ -195,25 +181,11 @@ class TextStore:
             fresh = [_merged((*state.chunks[keep:], *fresh))]
         self._push(fresh, keep)
 
-    def _fold(self) -> None:
-        """Write the chunks that have replaced texts anew."""
-        state = self._state
-        if not state.replaced:
-            return
-        self._freeze_tail()
-        state = self._state
-        rows = sorted(state.replaced)
-        every: list[_Chunk] = []
-        for chunk, (start, stop) in zip(state.chunks, pairwise(state.starts), strict=True):
-            ours = rows[bisect_left(rows, start) : bisect_left(rows, stop)]
-            every += _patched(chunk, {row - start: state.replaced[row] for row in ours}) if ours else [chunk]
-        self._state = _State(tuple(every), tuple(accumulate(map(len, every), initial=0)))
-
     def _check(self) -> None:
         """Assert every invariant; for tests."""
         state = self._state
         assert state.starts == tuple(accumulate(map(len, state.chunks), initial=0))
-        assert len(state.tail) < _TAIL and all(0 <= row < len(self) for row in state.replaced)
+        assert len(state.tail) < _TAIL
         for chunk in state.chunks:
             assert len(chunk) and chunk.offsets[0] == 0 and chunk.offsets[-1] == chunk.text.size
             assert (np.diff(chunk.offsets) >= 0).all() and chunk.codes.size in (1, len(chunk))
@@ -255,18 +227,3 @@ def _merged(chunks: Sequence[_Chunk]) -> _Chunk:
     codes = np.concatenate([chunk.all_codes() for chunk in chunks])
     text = np.concatenate([chunk.text for chunk in chunks])
     return next(_split(np.cumsum(lengths), text, codes))
-
-
-def _patched(chunk: _Chunk, replaced: dict[int, tuple[bytes, int]]) -> list[_Chunk]:
-    """A chunk with other texts at some places, given in ascending order."""
-    lengths = np.diff(chunk.offsets, prepend=0).astype(np.int64)
-    codes = chunk.all_codes().copy()
-    parts: list[bytes | memoryview] = []
-    done = 0
-    for place, (text, code) in replaced.items():
-        parts += [chunk.text[done : chunk.offsets[place]].data, text]
-        done = int(chunk.offsets[place + 1])
-        lengths[place + 1] = len(text)
-        codes[place] = code
-    parts.append(chunk.text[done:].data)
-    return list(_split(np.cumsum(lengths), np.frombuffer(b"".join(parts), np.uint8), codes))

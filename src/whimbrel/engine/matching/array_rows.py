@@ -46,7 +46,7 @@ def linked_rows(segment: Segment) -> np.ndarray:
 
 
 @kernel
-def is_in(rows: np.ndarray, sorted_rows: np.ndarray) -> np.ndarray:  # pragma: no cover
+def is_in(rows: np.ndarray, sorted_rows: np.ndarray) -> np.ndarray:
     """Which rows are among the others, as a mask."""
     mask = np.zeros(rows.size, np.bool_)
     for i in range(rows.size):

@@ -89,9 +89,7 @@ class ElementChecks:
         for number, conjunction in enumerate(filter.conjunctions, first):
             found, is_exact = checks_of(self._dictionary, conjunction)
             is_exact = is_exact and all(one[1:3] == (one[SURE_LOW], one[SURE_HIGH]) for one in found)
-            is_exact = is_exact and all(
-                constraint.is_plain for _, constraint in conjunction.constraints
-            )  # of an element
+            is_exact = is_exact and all(constraint.is_plain for _, constraint in conjunction.constraints)
             end = at + len(found) if is_exact else at
             checks = grown(checks, end)
             if end > at:
@@ -121,17 +119,9 @@ def element_checks(segment: Segment) -> ElementChecks:
 
 @kernel
 def decide_pairs(
-    rows: np.ndarray,
-    conjunctions: np.ndarray,
-    checks: np.ndarray,
-    places: np.ndarray,
-    events: np.ndarray,
-    offsets: np.ndarray,
-    attrs: np.ndarray,
-    ranks: np.ndarray,
-    elements: np.ndarray,
-    out: np.ndarray,
-) -> None:  # pragma: no cover
+    rows: np.ndarray, conjunctions: np.ndarray, checks: np.ndarray, places: np.ndarray, events: np.ndarray,
+    offsets: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, elements: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
     """Write whether the filed row places[i] holds for event events[i]."""
     longest = 0
     for i in range(places.size):
@@ -155,7 +145,7 @@ def decide_pairs(
 
 
 @inlined
-def _is_inside(checks: np.ndarray, first: int, rank: int) -> bool:  # pragma: no cover
+def _is_inside(checks: np.ndarray, first: int, rank: int) -> bool:
     """Whether a rank is in one of the intervals from `first` to the last one of its attribute."""
     k = first
     while True:
@@ -167,7 +157,7 @@ def _is_inside(checks: np.ndarray, first: int, rank: int) -> bool:  # pragma: no
 
 
 @inlined
-def _run(attrs: np.ndarray, attr: int, begin: int, end: int) -> tuple[int, int]:  # pragma: no cover
+def _run(attrs: np.ndarray, attr: int, begin: int, end: int) -> tuple[int, int]:
     """The entries of an attribute, which are side by side."""
     first = begin
     while first < end and attrs[first] != attr:
@@ -180,17 +170,9 @@ def _run(attrs: np.ndarray, attr: int, begin: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _holds(
-    checks: np.ndarray,
-    first: int,
-    last: int,
-    attrs: np.ndarray,
-    ranks: np.ndarray,
-    elements: np.ndarray,
-    begin: int,
-    end: int,
-    common: np.ndarray,
-    coupled: np.ndarray,
-) -> int:  # pragma: no cover
+    checks: np.ndarray, first: int, last: int, attrs: np.ndarray, ranks: np.ndarray, elements: np.ndarray, begin: int,
+    end: int, common: np.ndarray, coupled: np.ndarray,
+) -> int:  # fmt: skip
     """Whether values can be picked that pass the checks of a conjunction, all from one element of each array."""
     count = 0
     steps = 1
@@ -236,16 +218,9 @@ def _holds(
 
 @inlined
 def _picked(
-    checks: np.ndarray,
-    k: int,
-    attrs: np.ndarray,
-    ranks: np.ndarray,
-    elements: np.ndarray,
-    begin: int,
-    end: int,
-    common: np.ndarray,
-    size: int,
-) -> int:  # pragma: no cover
+    checks: np.ndarray, k: int, attrs: np.ndarray, ranks: np.ndarray, elements: np.ndarray, begin: int, end: int,
+    common: np.ndarray, size: int,
+) -> int:  # fmt: skip
     """Write the ascending elements in which an attribute passes checks, of the first `size` only if that is not -1."""
     run, stop = _run(attrs, checks[k, _ATTR], begin, end)
     n = at = 0

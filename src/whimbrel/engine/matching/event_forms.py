@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 import msgspec
 import numpy as np
@@ -20,9 +20,6 @@ from whimbrel.model.event_tables import read_events, rows_of
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
 from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines, json_texts
 from whimbrel.ranks.encoding.object_batches import Refused
-
-if TYPE_CHECKING:
-    pass
 
 UNIT_BYTES = 4 << 20
 """Bytes of JSON that are read at once, about."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from mmap import mmap
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,8 @@ from whimbrel.engine.matching.event_forms import (
     TableEvents,
     TableSource,
 )
-from whimbrel.model.errors import EventError
 from whimbrel.model.event import Event
-from whimbrel.model.event_tables import as_arrow
+from whimbrel.model.event_tables import as_arrow, objects_of
 from whimbrel.ranks.encoding.json_events import JsonLines, json_column
 
 if TYPE_CHECKING:
@@ -36,9 +35,7 @@ def open_source(events: object, schema: Schema | None = None) -> EventSource:
     if table is not None:
         return TableSource(table)
     if source is None:
-        if isinstance(events, Mapping) or not isinstance(events, Iterable):
-            raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
-        source = ObjectSource(events)
+        source = ObjectSource(objects_of(events))
     if schema is None:
         return source
     from whimbrel.engine.matching.typed_batches import TypedSource

@@ -94,19 +94,10 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
 
 @kernel
 def _fails(
-    packed: np.ndarray,
-    counts: np.ndarray,
-    attr: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    sets: tuple[np.ndarray, np.ndarray, np.ndarray],
-    value: np.ndarray,
-    source: np.ndarray,
-    attrs: np.ndarray,
-    ranks: np.ndarray,
-    fails: np.ndarray,
-    doubtful: np.ndarray,
-) -> None:
+    packed: np.ndarray, counts: np.ndarray, attr: np.ndarray, low: np.ndarray, high: np.ndarray,
+    sets: tuple[np.ndarray, np.ndarray, np.ndarray], value: np.ndarray, source: np.ndarray, attrs: np.ndarray,
+    ranks: np.ndarray, fails: np.ndarray, doubtful: np.ndarray,
+) -> None:  # fmt: skip
     """Count per conjunction the attributes that fail; write the least count of each row, and mark doubtful rows."""
     counted = np.full(value.size, -1, np.int64)  # the last conjunction in which the attribute failed
     k = 0

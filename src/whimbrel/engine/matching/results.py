@@ -41,7 +41,7 @@ class FiltersByRow(Protocol):
 
 
 MOST_DOUBTFUL = 64
-"""FiltersByRow of the head that are evaluated for a unit, at most: about as costly as making it a segment."""
+"""Filters of the head that are evaluated for a unit, at most: about as costly as making it a segment."""
 _NO_ROWS = np.empty(0, np.int32)
 _STRING_IDS = pa.dictionary(pa.int32(), pa.string())
 
@@ -158,8 +158,7 @@ def _hold(
     refused: Refused,
 ) -> list[bool]:
     """Whether the filter of each row matches its event."""
-    numbers = np.unique(of_event)
-    numbers = numbers.tolist()
+    numbers = np.unique(of_event).tolist()
     read = dict(zip(numbers, events(numbers), strict=True))
 
     def holds(row: int, number: int) -> bool:

@@ -17,12 +17,11 @@ from whimbrel.engine.live.check_table import CheckTable, search_checks
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.element_checks import CoupledEntries
 from whimbrel.model.event import AnyEvent
-from whimbrel.ranks.encoding.dict_kernels import FULL, IN_ARRAYS
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.encoding.json_reader import JsonText, make_state
 from whimbrel.ranks.encoding.json_state import JsonState
 from whimbrel.ranks.encoding.single_events import ITEMS
-from whimbrel.ranks.kernel_arrays import ENTRIES, make_entries
+from whimbrel.ranks.kernel_arrays import ENTRIES, FULL, IN_ARRAYS, make_entries
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
 """Events of a usual block, and pairs of a larger one: beyond, sorting pairs costs more than reading chunks again."""

@@ -14,34 +14,21 @@ from whimbrel.compiled import python_objects as py
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import prefetch_at
 from whimbrel.compiled.jit import helper, inlined, quick_kernel
-from whimbrel.compiled.python_objects import (
-    ASCII,
-    DICT,
-    LIST,
-    STATE_AT,
-    TEXT,
-    TUPLE,
-    TYPE_AT,
-    set_word,
-    word_at,
-)
+from whimbrel.compiled.python_objects import ASCII, DICT, LIST, STATE_AT, TEXT, TUPLE, TYPE_AT, set_word, word_at
 from whimbrel.compiled.views import view
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH
 from whimbrel.ranks.cells import RANK
-from whimbrel.ranks.encoding.dict_value_kernels import FAILED, NESTED, NO_SPACE, write_cell
-from whimbrel.ranks.encoding.name_table import (
-    ATTR,
-    BELOW,
-    BIT_SHIFT,
-    FLAGS,
-    LAST,
-    SEEN,
-)
+from whimbrel.ranks.encoding.dict_value_kernels import FAILED, NESTED, write_cell
+from whimbrel.ranks.encoding.name_table import ATTR, BELOW, BIT_SHIFT, FLAGS, LAST, SEEN
 from whimbrel.ranks.kernel_arrays import (
     ARRAY_BITS,
     ARRAYS,
     ENTRIES,
     ENTRIES_AT,
+    FOR_PYTHON,
+    FULL,
+    HAS_TEXTS,
+    IN_ARRAYS,
     NUMBERS,
     NUMBERS_AT,
     READING,
@@ -52,11 +39,6 @@ from whimbrel.ranks.kernel_arrays import (
     Numbers,
     Reading,
 )
-
-GIVEN_UP, FULL = -1, -2
-"""In place of a number of entries: Python must read the whole dict; there is no space for its entries or texts."""
-IN_ARRAYS, HAS_TEXTS = 1 << 40, 1 << 41
-"""Added to a number of entries: values are in arrays of objects; there are texts from which attributes are derived."""
 
 _UNMENTIONED = -1
 """In place of a code: no filter mentions the name."""
@@ -73,14 +55,14 @@ _reading, _entries, _numbers = view(READING), view(ENTRIES), view(NUMBERS)
 @inlined
 def _push(
     items: np.ndarray, count: int, code: int, value: int, key: int, depth: int, within: Integer, element: Integer
-) -> int:  # pragma: no cover
-    """Append an item to the queue, which has `count` words; return its new length, or GIVEN_UP without space.
+) -> int:
+    """Append an item to the queue, which has `count` words; return its new length, or FOR_PYTHON without space.
 
     An item is a code, a value, its key (0 below the top), its depth, the bits of the arrays that it is in, and the
     element of an array (`Entries.elements`).
     """
     if count + _WORDS > items.size:
-        return GIVEN_UP
+        return FOR_PYTHON
     items[count], items[count + 1], items[count + 2] = code, value, key
     items[count + 3], items[count + 4], items[count + 5] = depth, within, element
     return count + _WORDS
@@ -97,14 +79,14 @@ def _push_items(
     items: np.ndarray,
     count: int,
     place: int,
-) -> int:  # pragma: no cover
-    """Append the items of a dict to the queue, and prefetch their values; GIVEN_UP if some key is no plain text."""
+) -> int:
+    """Append the items of a dict to the queue, and prefetch their values; FOR_PYTHON if some key is no plain text."""
     set_word(place, 0)
     while py.next_item(value, place, place + 8, place + 16):
         key, member = word_at(place + 8), word_at(place + 16)
         prefetch_at(member)
         if word_at(key + TYPE_AT) != kinds[TEXT]:
-            return GIVEN_UP
+            return FOR_PYTHON
         found = py.find_item(names, key) if names else 0
         code = _UNMENTIONED
         if found:
@@ -113,16 +95,16 @@ def _push_items(
             made = py.encoded(key)
             if made == 0:
                 py.clear_error()
-                return GIVEN_UP
+                return FOR_PYTHON
             py.release(made)
         count = _push(items, count, code, member, key if depth == 1 else 0, depth, within, element)
-        if count == GIVEN_UP:
-            return GIVEN_UP
+        if count == FOR_PYTHON:
+            return FOR_PYTHON
     return count
 
 
 @helper
-def _group(entries: Entries, rows: np.ndarray, first: int, n: int, first_text: int) -> bool:  # pragma: no cover
+def _group(entries: Entries, rows: np.ndarray, first: int, n: int, first_text: int) -> bool:
     """Bring the entries of each attribute together, from entry `first` on; False if there is no space for that."""
     attrs, _, bits, elements, items, text_entries, _, _ = entries
     size = n - first
@@ -158,23 +140,36 @@ def _group(entries: Entries, rows: np.ndarray, first: int, n: int, first_text: i
 
 
 @inlined
-def _read(  # noqa: PLR0915 - one loop with much state, which calls would have to carry
-    event: int,
-    rows: np.ndarray,
-    rest: int,
-    reading: Reading,
-    numbers: Numbers,
-    entries: Entries,
-    place: int,
+def _push_nested(
+    member: int, is_member: bool, code: int, below: Integer, bit: Integer, depth: int, within: Integer,
+    element: Integer, made: Integer, kinds: np.ndarray, items: np.ndarray, count: int, place: int,
+) -> tuple[int, Integer]:  # fmt: skip
+    """Append an object or a list that is a value, or with `is_member` a member of a list, to the queue.
+
+    Returns the new length of the queue, or FOR_PYTHON, and how many elements of arrays there are now.
+    """
+    if word_at(member + TYPE_AT) != kinds[DICT]:
+        return _push(items, count, code, member, 0, depth + 1, within, element), made
+    if is_member:
+        within |= 1 << bit
+        if below:
+            made += 1
+            element = -1 if element else made << ARRAY_BITS | bit
+    return _push_items(member, below, depth + 1 + is_member, within, element, kinds, items, count, place), made
+
+
+@inlined
+def _read(
+    event: int, rows: np.ndarray, rest: int, reading: Reading, numbers: Numbers, entries: Entries, place: int,
     first: int,
-) -> int:  # pragma: no cover
-    """Write the entries of the dict `event` from entry `first` on; return where they end, GIVEN_UP or FULL."""
+) -> int:  # fmt: skip
+    """Write the entries of the dict `event` from entry `first` on; return where they end, FOR_PYTHON or FULL."""
     attrs, _, bits, elements, items, _, _, _ = entries
     kinds, last, first_text = reading.kinds, rows.shape[0] - 1, items[TEXTS]
     rows[last, SEEN] += 1
     arrays, is_scattered = np.int64(0), False
     n, values, at = first, 0, RESULTS
-    made = np.int64(0)  # elements of arrays
+    made: Integer = np.int64(0)  # elements of arrays
     count = _push_items(event, rows[last, BELOW], 1, 0, 0, kinds, items, at, place)
     while at < count:
         code, value, key, depth, within = items[at], items[at + 1], items[at + 2], items[at + 3], items[at + 4]
@@ -188,7 +183,7 @@ def _read(  # noqa: PLR0915 - one loop with much state, which calls would have t
         size = py.list_size(value) if is_list else (py.tuple_size(value) if is_tuple else 1)
         values += 1 + size
         if values > _MOST or depth > _DEEP:
-            return GIVEN_UP
+            return FOR_PYTHON
         if n + (size if attr >= 0 else 1) > attrs.size:
             return FULL
         begin, queued, text, i = n, count, items[TEXTS], 0
@@ -206,34 +201,28 @@ def _read(  # noqa: PLR0915 - one loop with much state, which calls would have t
                 n += 1
             elif rank == NESTED:
                 rank = 0
-                inside = within | np.int64(1) << (flags >> BIT_SHIFT) if is_list or is_tuple else within
-                if word_at(member + TYPE_AT) != kinds[DICT]:
-                    count = _push(items, count, code, member, 0, depth + 1, within, element)
-                else:
-                    deeper = depth + 1 + (is_list or is_tuple)
-                    own = element
-                    if below and (is_list or is_tuple):
-                        made += 1
-                        own = np.int64(-1) if element else made << ARRAY_BITS | flags >> BIT_SHIFT
-                    count = _push_items(member, below, deeper, inside, own, kinds, items, count, place)
-                if count == GIVEN_UP or rows[last, FLAGS]:
-                    return GIVEN_UP
+                count, made = _push_nested(
+                    member, is_list or is_tuple, code, below, flags >> BIT_SHIFT, depth, within, element, made, kinds,
+                    items, count, place,
+                )  # fmt: skip
+                if count == FOR_PYTHON or rows[last, FLAGS]:
+                    return FOR_PYTHON
         if rank < 0:
-            if rank == NO_SPACE:
+            if rank == FULL:
                 return FULL
             n, count, items[TEXTS] = begin, queued, text
             if rank == FAILED or key == 0 or py.set_item(rest, key, value) < 0:
                 py.clear_error()
-                return GIVEN_UP
+                return FOR_PYTHON
     if is_scattered and (py.dict_size(rest) or not _group(entries, rows, first, n, first_text)):
-        return GIVEN_UP
+        return FOR_PYTHON
     items[ARRAYS] |= arrays
-    return GIVEN_UP if count == GIVEN_UP else n
+    return FOR_PYTHON if count == FOR_PYTHON else n
 
 
 @quick_kernel
-def read_dict(words: np.ndarray, event: int, rows: np.ndarray, rest: int) -> int:  # pragma: no cover
-    """Write the entries of the dict `event`, attribute by attribute; return their number, GIVEN_UP or FULL.
+def read_dict(words: np.ndarray, event: int, rows: np.ndarray, rest: int) -> int:
+    """Write the entries of the dict `event`, attribute by attribute; return their number, FOR_PYTHON or FULL.
 
     `event` and `rest` are addresses of dicts, `rows` the table of names. Items that Python must read are put into
     `rest`. IN_ARRAYS and HAS_TEXTS are added to the number; then `ARRAYS` and `TEXTS` of the items say more.
@@ -250,12 +239,12 @@ def read_dict(words: np.ndarray, event: int, rows: np.ndarray, rest: int) -> int
 @quick_kernel
 def read_dicts(
     words: np.ndarray, events: int, first: int, ends: np.ndarray, coupled: np.ndarray, rows: np.ndarray, rest: int
-) -> tuple[int, int]:  # pragma: no cover
+) -> tuple[int, int]:
     """Read the dicts of the list `events` from number `first` on, one after another, as `read_dict` does.
 
     The entries of event e end at ends[e + 1], and coupled[e] becomes 1 if values that filters mention are in arrays of
     objects. `ARRAYS` and `TEXTS` of the items go on from what they are. Stops at an event of which Python must read
-    something, and after the last place of `ends`; returns the number of the event, and 0, GIVEN_UP or FULL.
+    something, and after the last place of `ends`; returns the number of the event, and 0, FOR_PYTHON or FULL.
     """
     reading, numbers, entries = _reading(words, READING_AT), _numbers(words, NUMBERS_AT), _entries(words, ENTRIES_AT)
     items = entries.items
@@ -264,7 +253,7 @@ def read_dicts(
         event = py.list_member(events, e)
         text, arrays = items[TEXTS], items[ARRAYS]
         items[ARRAYS] = 0
-        n = GIVEN_UP
+        n = FOR_PYTHON
         if word_at(event + TYPE_AT) == reading.kinds[DICT]:
             n = _read(event, rows, rest, reading, numbers, entries, place, ends[e])
         coupled[e] = items[ARRAYS] != 0

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from whimbrel.compiled import python_objects as py
-from whimbrel.compiled.helpers import Integer, lower_bound
-from whimbrel.compiled.jit import helper, inlined
+from whimbrel.compiled.helpers import Integer
+from whimbrel.compiled.jit import inlined
 from whimbrel.compiled.python_objects import (
     ASCII,
     DICT,
@@ -25,15 +25,14 @@ from whimbrel.compiled.python_objects import (
     word_at,
 )
 from whimbrel.ranks.cells import RANK
-from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, PATTERN, TIME
-from whimbrel.ranks.kernel_arrays import TEXTS, Entries, Numbers, Reading
-from whimbrel.ranks.lookup import EXACT_FLOAT, INTEGERS
+from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, SOURCE, TIME
+from whimbrel.ranks.kernel_arrays import EXACT_FLOAT, FOR_PYTHON, FULL, TEXTS, Entries, Numbers, Reading
+from whimbrel.ranks.rank_kernels import rank_large, rank_time
 from whimbrel.ranks.string_kernels import rank_string
 from whimbrel.ranks.timestamps import ODD_TIME, parse_time
 
-FOR_PYTHON, FAILED, NO_SPACE, NESTED = -1, -2, -3, -4
-"""In place of a rank: Python must read the item; there was an error, so the dict may have changed; there is no space
-for a text; it is no scalar."""
+FAILED, NESTED = -3, -4
+"""In place of a rank, beside FOR_PYTHON and FULL: there was an error, so the dict may have changed; it is no scalar."""
 LONG = 1 << 16
 """Longer texts, in bytes, from which an attribute is derived are read by Python."""
 _OVERFLOW = 0xFFFF_FFFF
@@ -41,9 +40,7 @@ _OVERFLOW = 0xFFFF_FFFF
 
 
 @inlined
-def _rank_bytes(
-    data: np.ndarray, size: int, attr: Integer, flags: Integer, reading: Reading
-) -> Integer:  # pragma: no cover
+def _rank_bytes(data: np.ndarray, size: int, attr: Integer, flags: Integer, reading: Reading) -> Integer:
     """The rank of a text or, by its flags, of a timestamp; any rank without an attribute."""
     rank: Integer = 0
     if flags & TIME:
@@ -51,9 +48,7 @@ def _rank_bytes(
         if time == ODD_TIME or flags & EXACT_TIME:
             rank = FOR_PYTHON
         elif attr >= 0:
-            first, last = reading.time_first[attr], reading.time_first[attr + 1]
-            low = lower_bound(reading.times, first, last, time)
-            rank = reading.bases[attr, 3] + 2 * (low - first) + (low < last and reading.times[low] == time)
+            rank = rank_time(time, attr, reading)
     elif attr >= 0:
         rank = rank_string(data, 0, size, attr, reading)
     return rank
@@ -62,7 +57,7 @@ def _rank_bytes(
 @inlined
 def _rank_text(
     value: int, attr: Integer, flags: Integer, reading: Reading, entries: Entries, n: int, spare: int
-) -> Integer:  # pragma: no cover
+) -> Integer:
     """The rank of a text, or why there is none. Keeps the text, of entry `n`, if an attribute is derived from it."""
     made = 0
     if word_at(value + STATE_AT) & reading.kinds[ASCII]:
@@ -77,13 +72,13 @@ def _rank_text(
         begin, size = py.bytes_begin(made), py.bytes_size(made)
     data = py.bytes_at(begin, size)
     rank = _rank_bytes(data, size, attr, flags, reading)
-    if flags & PATTERN and rank >= 0 and not flags & TIME:
+    if flags & SOURCE and rank >= 0 and not flags & TIME:
         t = entries.items[TEXTS]
         at = entries.text_ends[t]
         if size > LONG:
             rank = FOR_PYTHON
         elif t == entries.text_entries.size or at + size > entries.text_data.size:
-            rank = NO_SPACE
+            rank = FULL
         else:
             for i in range(size):
                 entries.text_data[at + i] = data[i]
@@ -94,22 +89,10 @@ def _rank_text(
     return rank
 
 
-@helper
-def _rank_large(value: int, attr: Integer, numbers: Numbers) -> Integer:  # pragma: no cover
-    """The rank of an integer that no float holds."""
-    if numbers.kinds[attr] > INTEGERS:
-        return FOR_PYTHON
-    first, last = numbers.starts[attr], numbers.starts[attr + 1]
-    low = lower_bound(numbers.integers, first, last, value)
-    equal = low < last and numbers.integers[low] == value
-    rank: Integer = numbers.bases[attr, 1] + 2 * (low - first) + equal
-    return rank
-
-
 @inlined
 def write_cell(
     value: int, attr: Integer, flags: Integer, reading: Reading, numbers: Numbers, entries: Entries, n: int, spare: int
-) -> Integer:  # pragma: no cover
+) -> Integer:
     """Write the cell of a scalar to entry `n`; return its rank, if it has one already, or why there is none."""
     kinds = reading.kinds
     kind = word_at(value + TYPE_AT)
@@ -123,7 +106,7 @@ def write_cell(
         if word_at(spare) & _OVERFLOW or flags & EXACT_NUMBER:
             return FOR_PYTHON
         if attr >= 0 and not -EXACT_FLOAT <= whole <= EXACT_FLOAT:
-            rank = _rank_large(whole, attr, numbers)
+            rank = rank_large(whole, attr, numbers)
             number = math.nan
     elif kind == kinds[FLOAT]:
         number = py.float_number(value)

@@ -63,8 +63,7 @@ class EncodedEvents:
 class EventEncoder:
     """Encodes events by one dictionary. Safe to use from many threads.
 
-    >>> from whimbrel.ranks.dictionary_builder import Constants
-    >>> from whimbrel.ranks.dictionary_builder import build_dictionary
+    >>> from whimbrel.ranks.dictionary_builder import Constants, build_dictionary
     >>> dictionary = build_dictionary(["price"], [Constants(numbers=[3, 5])])
     >>> EventEncoder(dictionary).encode_event({"price": 4, "color": "red"}).ranks, dictionary.lookup(0).rank_number(5)
     (array([8], dtype=int32), 9)
@@ -75,6 +74,8 @@ class EventEncoder:
         self._arrays = dictionary.arrays
         self._fragments = EventFragments(dictionary) if dictionary.meta.derived else None
         self._links = EventLinks(dictionary) if dictionary.meta.links else None
+        derived = (self._fragments, self._links)
+        self._sources = frozenset(name for one in derived if one is not None for name in one.names)
         self._lookup = dictionary.lookup
         self._ids = dictionary.sources
         self._json: JsonReader | None = None
@@ -113,7 +114,7 @@ class EventEncoder:
     @cached_property
     def single_events(self) -> SingleEventEncoder:
         """The encoder of single events."""
-        return SingleEventEncoder(self.dictionary, self._fragments, self._links, self.json_reader)
+        return SingleEventEncoder(self.dictionary, self._fragments, self._links, self._sources, self.json_reader)
 
     def encode(self, events: object) -> EncodedEvents:
         """Encode a list of events, or a table of them."""
@@ -304,9 +305,7 @@ class EventEncoder:
         """The reader of JSON texts."""
         reader = self._json
         if reader is None or reader.timestamps != timestamps:
-            derived = (self._fragments or (), () if self._links is None else self._links.attrs)
-            noted = {attr for attrs in derived for attr in attrs}
-            reader = self._json = JsonReader(self.dictionary, timestamps, noted, self.numbers, self.reading)
+            reader = self._json = JsonReader(self.dictionary, timestamps, self._sources, self.numbers, self.reading)
         return reader
 
     def _ranked(self, attrs: np.ndarray, cells: np.ndarray, ends: np.ndarray, coupled: np.ndarray) -> EncodedEvents:

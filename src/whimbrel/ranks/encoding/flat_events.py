@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
 from whimbrel.model.values import Timestamp, sort_key, to_value
 from whimbrel.ranks.cells import DROPPED, FALSE, NULL, TRUE
-from whimbrel.ranks.lookup import EXACT, EXACT_FLOAT, Lookup
+from whimbrel.ranks.kernel_arrays import EXACT, EXACT_FLOAT
+from whimbrel.ranks.lookup import Lookup
 
 
 class NotFlat(Exception):

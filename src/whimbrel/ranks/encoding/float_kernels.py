@@ -45,7 +45,7 @@ _FIVES = np.array(
 
 
 @inlined
-def nearest_float(digits: np.uint64, power: int) -> float:  # pragma: no cover
+def nearest_float(digits: np.uint64, power: int) -> float:
     """The binary64 that is nearest to digits x 10^power, or LEFT."""
     if digits <= _EXACT and -22 <= power <= 22:
         number = float(np.int64(digits))
@@ -54,7 +54,7 @@ def nearest_float(digits: np.uint64, power: int) -> float:  # pragma: no cover
 
 
 @helper
-def _by_product(digits: np.uint64, power: int) -> float:  # pragma: no cover
+def _by_product(digits: np.uint64, power: int) -> float:
     if digits == _ZERO:
         return 0.0
     if power < _LEAST or power > _MOST:

@@ -153,7 +153,7 @@ def _wide(array: pa.Array) -> pa.Array | None:
 
 
 @kernel
-def _count_lines(data: np.ndarray) -> int:  # pragma: no cover
+def _count_lines(data: np.ndarray) -> int:
     count = 1
     for i in range(data.size):
         count += data[i] == 10
@@ -163,7 +163,7 @@ def _count_lines(data: np.ndarray) -> int:  # pragma: no cover
 @kernel
 def _split_lines(
     data: np.ndarray, place: np.ndarray, size: int, begins: np.ndarray, ends: np.ndarray, lines: np.ndarray
-) -> int:  # pragma: no cover
+) -> int:
     """Write begin, end and number of the next lines that are not blank; return how many there are."""
     n = 0
     at, line = place[0], place[1]

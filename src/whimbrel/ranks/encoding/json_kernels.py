@@ -16,15 +16,12 @@ from whimbrel.compiled.python_objects import bytes_at
 from whimbrel.compiled.views import view
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_BYTES, EVENT_DEPTH, EVENT_VALUES
 from whimbrel.ranks.cells import RANK
-from whimbrel.ranks.encoding.dict_kernels import HAS_TEXTS, IN_ARRAYS
 from whimbrel.ranks.encoding.dict_value_kernels import LONG
-from whimbrel.ranks.encoding.json_names import ABOVE, NAMES, NOTED, PYTHON_KEYS, JsonNames, find_key, find_short_key
+from whimbrel.ranks.encoding.json_names import ABOVE, NAMES, PYTHON_KEYS, JsonNames, find_key, find_short_key
 from whimbrel.ranks.encoding.json_scan_kernels import BAD, QUOTE, byte_at, scan_string, signed, unescape
 from whimbrel.ranks.encoding.json_state import (
     COUPLED,
     EVENT,
-    FOR_PYTHON,
-    FULL,
     IN_OBJECTS,
     JSON_STATE,
     LEFT,
@@ -37,10 +34,15 @@ from whimbrel.ranks.encoding.json_state import (
     JsonState,
 )
 from whimbrel.ranks.encoding.json_value_kernels import note, read_number, read_text, read_word
+from whimbrel.ranks.encoding.name_table import SOURCE
 from whimbrel.ranks.kernel_arrays import (
     ARRAY_BITS,
     ENTRIES,
     ENTRIES_AT,
+    FOR_PYTHON,
+    FULL,
+    HAS_TEXTS,
+    IN_ARRAYS,
     NUMBERS,
     NUMBERS_AT,
     READING,
@@ -52,8 +54,8 @@ from whimbrel.ranks.kernel_arrays import (
 )
 from whimbrel.ranks.string_kernels import mixed
 
-_OBJECT, _LIST = 0, 1
-_KIND, _TARGET, _NUMBER, _ELEMENT, _TAG = 0, 1, 2, 3, 4
+_IS_LIST, _TARGET, _NUMBER, _ELEMENT, _TAG = 0, 1, 2, 3, 4
+"""Columns of the stack."""
 _ARRAY_MASK = (1 << ARRAY_BITS) - 1
 _MOST_SCATTERED = 1_024
 """Entries of an event, at most, that are brought together by attribute here."""
@@ -69,7 +71,7 @@ _names, _state = view(NAMES), view(JSON_STATE)
 
 
 @inlined
-def _skip_spaces(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+def _skip_spaces(data: np.ndarray, at: int, end: int) -> int:
     byte = byte_at(data, at, end)
     while byte <= 32 and (byte == 32 or byte == 10 or byte == 13 or byte == 9):  # noqa: PLR1714 - compiles faster
         at += 1
@@ -78,7 +80,7 @@ def _skip_spaces(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cove
 
 
 @inlined
-def _is_new(stamps: np.ndarray, others: np.ndarray, event: int, hash: int) -> bool:  # pragma: no cover
+def _is_new(stamps: np.ndarray, others: np.ndarray, event: int, hash: int) -> bool:
     """Whether the event has no other key of this hash yet; the key is put down."""
     mask = OTHERS - 1
     at = hash & mask
@@ -91,9 +93,7 @@ def _is_new(stamps: np.ndarray, others: np.ndarray, event: int, hash: int) -> bo
 
 
 @kernel
-def read_json(
-    words: np.ndarray, json_words: np.ndarray, address: int, size: int, first: int, last: int
-) -> int:  # pragma: no cover
+def read_json(words: np.ndarray, json_words: np.ndarray, address: int, size: int, first: int, last: int) -> int:
     """Read the events from `first` to `last`: write entries, where they begin, and the state of each event.
 
     `words` has the entries, numbers and strings (`kernel_arrays`), `json_words` the names and the state. The texts are
@@ -141,7 +141,7 @@ def read_json(
 
 
 @inlined
-def _keep_texts(data: np.ndarray, state: JsonState, entries: Entries) -> int:  # pragma: no cover
+def _keep_texts(data: np.ndarray, state: JsonState, entries: Entries) -> int:
     """Keep the texts that are noted, as `read_dict` keeps them; return their number, FOR_PYTHON or FULL."""
     count = 0
     for i in range(state.counters[NOTES]):
@@ -165,9 +165,7 @@ def _keep_texts(data: np.ndarray, state: JsonState, entries: Entries) -> int:  #
 
 
 @helper
-def _group(
-    entries: Entries, first: int, end: int, state: JsonState, note: int, unread: int
-) -> bool:  # pragma: no cover
+def _group(entries: Entries, first: int, end: int, state: JsonState, note: int, unread: int) -> bool:
     """Bring the entries of each attribute together, and change the notes from `note` on; False if they are too many.
 
     They are few, and mostly in order of their elements, so they are sorted by insertion.
@@ -194,9 +192,23 @@ def _group(
 
 
 @inlined
+def _read_key(
+    data: np.ndarray, at: int, end: int, node: int, names: JsonNames, state: JsonState
+) -> tuple[int, int, np.uint64]:
+    """The target of the key at `at`, or -1; the place of its value, FOR_PYTHON or FULL; and the hash of the key."""
+    if byte_at(data, at, end) != QUOTE:
+        return -1, FOR_PYTHON, np.uint64(0)
+    target, at, hash = _find_target(data, at + 1, end, node, names, state)
+    if at >= 0:
+        at = _skip_spaces(data, at, end)
+        at = _skip_spaces(data, at + 1, end) if byte_at(data, at, end) == 0x3A else FOR_PYTHON
+    return target, at, hash
+
+
+@inlined
 def _find_target(
     data: np.ndarray, at: int, end: int, node: int, names: JsonNames, state: JsonState
-) -> tuple[int, int, np.uint64]:  # pragma: no cover
+) -> tuple[int, int, np.uint64]:
     """The target of the key that begins at `at`, or -1; the place after its quote, FOR_PYTHON or FULL; and its hash."""
     target, stop, hash = find_short_key(data, at, node, names.slots)
     if stop >= 0:
@@ -216,20 +228,9 @@ def _find_target(
 
 @inlined
 def _read_value(
-    byte: int,
-    data: np.ndarray,
-    at: int,
-    end: int,
-    target: int,
-    flags: int,
-    n: int,
-    tag: int,
-    names: JsonNames,
-    state: JsonState,
-    reading: Reading,
-    numbers: Numbers,
-    entries: Entries,
-) -> tuple[int, int]:  # pragma: no cover
+    byte: int, data: np.ndarray, at: int, end: int, target: int, flags: int, n: int, tag: int, names: JsonNames,
+    state: JsonState, reading: Reading, numbers: Numbers, entries: Entries,
+) -> tuple[int, int]:  # fmt: skip
     """Read the scalar that begins with `byte`, as entry `n` if its target has an attribute; `tag` is its element.
 
     Returns the place after it, FOR_PYTHON or FULL; and the number of entries.
@@ -251,25 +252,50 @@ def _read_value(
     if rank >= 0:
         entries.bits[n] = RANK | rank
     state.counters[IN_OBJECTS] += tag != 0 and rank != 0
-    if flags & NOTED and not note(state, n, begin, length):
+    if flags & SOURCE and not note(state, n, begin, length):
         return FULL, n
     return at, n + 1
 
 
 @inlined
+def _is_allowed(
+    target: int, hash: np.uint64, number: int, opened: int, element: int, array: int, state: JsonState
+) -> bool:
+    """Whether a key may come here, which is put down. A target may come again in another element of an array."""
+    if target < 0:
+        own = signed(mixed(hash ^ np.uint64(number)))
+        return _is_new(state.stamps, state.others, state.counters[EVENT], own)
+    last = item(state.seen, target)
+    state.seen[target] = number
+    return bool(last < opened or (element != 0 and array < last < element))
+
+
+@inlined
+def _after_value(data: np.ndarray, at: int, end: int, stack: np.ndarray, level: int) -> tuple[int, int]:
+    """The place after the comma that follows a value, and the level there, as objects and lists may end before it.
+
+    The level is -1 at the end of the text. The place is FOR_PYTHON if something else follows.
+    """
+    while True:
+        at = _skip_spaces(data, at, end)
+        byte = byte_at(data, at, end)
+        at += 1
+        if byte == 0x2C:
+            return at, level
+        if byte != (0x5D if stack[level, _IS_LIST] else 0x7D):
+            return FOR_PYTHON, level
+        level -= 1
+        if level < 0:
+            return at if _skip_spaces(data, at, end) == end else FOR_PYTHON, level
+
+
+@inlined
 def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would have to carry
-    data: np.ndarray,
-    at: int,
-    end: int,
-    n: int,
-    names: JsonNames,
-    state: JsonState,
-    reading: Reading,
-    numbers: Numbers,
-    entries: Entries,
-) -> int:  # pragma: no cover
+    data: np.ndarray, at: int, end: int, n: int, names: JsonNames, state: JsonState, reading: Reading,
+    numbers: Numbers, entries: Entries,
+) -> int:  # fmt: skip
     """Read one event: write its entries from number `n` on. Returns the number of entries, FOR_PYTHON or FULL."""
-    stack, counters, seen = state.stack, state.counters, state.seen
+    stack, counters = state.stack, state.counters
     at = _skip_spaces(data, at, end)
     if byte_at(data, at, end) != 0x7B or end - at > _MOST_BYTES:
         return FOR_PYTHON
@@ -282,32 +308,21 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
     number = opened = counters[OBJECT]
     tag = 0
     element = array = 0  # the innermost element of an array of objects, and the last object before the outermost array
-    _push(stack, 0, _OBJECT, 0, number, 0, 0)
+    _push(stack, 0, False, 0, number, 0, 0)
     while True:
         at = _skip_spaces(data, at, end)
         is_empty = is_first and byte_at(data, at, end) == (0x5D if is_list else 0x7D)
         is_first = False
-        if not is_list and not is_empty:  # a key: find its target
-            if byte_at(data, at, end) != QUOTE or keys >= _MOST_KEYS:
-                return FOR_PYTHON
-            keys += 1
-            target, at, hash = _find_target(data, at + 1, end, node, names, state)
+        if not is_list and not is_empty:
+            target, at, hash = _read_key(data, at, end, node, names, state)
             if at < 0:
                 return at
-            if target >= 0:
-                last = item(seen, target)
-                if last >= opened and not (element and array < last < element):
-                    return FOR_PYTHON
-                seen[target] = number
-            else:
-                others += 1
-                own = signed(mixed(hash ^ np.uint64(number)))
-                if others > _MOST_OTHERS or not _is_new(state.stamps, state.others, counters[EVENT], own):
-                    return FOR_PYTHON
-            at = _skip_spaces(data, at, end)
-            if byte_at(data, at, end) != 0x3A:
+            keys += 1
+            others += target < 0
+            if keys > _MOST_KEYS or others > _MOST_OTHERS:
                 return FOR_PYTHON
-            at = _skip_spaces(data, at + 1, end)
+            if not _is_allowed(target, hash, number, opened, element, array, state):
+                return FOR_PYTHON
         if not is_empty:
             byte = byte_at(data, at, end)
             flags: int = item(names.flags, target) if target >= 0 else 0
@@ -320,15 +335,11 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
                     array = array if element else stack[level - 1, _NUMBER]
                     tag = -1 if element else ((counters[OBJECT] + 1 - opened) << ARRAY_BITS) | (target & _ARRAY_MASK)
                     element = counters[OBJECT] + 1
-                is_list = byte == 0x5B
-                is_first = True
-                if is_list:
-                    _push(stack, level, _LIST, target, counters[OBJECT], element, tag)
-                else:
+                is_list, is_first = byte == 0x5B, True
+                if not is_list:
                     counters[OBJECT] += 1
-                    number = counters[OBJECT]
-                    node = target if flags & ABOVE else -1
-                    _push(stack, level, _OBJECT, node, number, element, tag)
+                    number, node = counters[OBJECT], target if flags & ABOVE else -1
+                _push(stack, level, is_list, target if is_list else node, counters[OBJECT], element, tag)
                 at += 1
                 continue
             values += 1
@@ -339,18 +350,12 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
             )  # fmt: skip
             if at < 0:
                 return at
-        while True:  # what follows a value
-            at = _skip_spaces(data, at, end)
-            byte = byte_at(data, at, end)
-            at += 1
-            if byte == 0x2C:
-                break
-            if byte != (0x5D if is_list else 0x7D):
-                return FOR_PYTHON
-            level -= 1
-            if level < 0:
-                return n if _skip_spaces(data, at, end) == end else FOR_PYTHON
-            is_list, element, tag = stack[level, _KIND] == _LIST, stack[level, _ELEMENT], stack[level, _TAG]
+        before = level
+        at, level = _after_value(data, at, end, stack, level)
+        if at < 0 or level < 0:
+            return n if at >= 0 else FOR_PYTHON
+        if level < before:
+            is_list, element, tag = stack[level, _IS_LIST] != 0, stack[level, _ELEMENT], stack[level, _TAG]
             if is_list:
                 target = stack[level, _TARGET]
             else:
@@ -358,9 +363,7 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
 
 
 @inlined
-def _push(
-    stack: np.ndarray, level: int, kind: int, target: int, number: int, element: int, tag: int
-) -> None:  # pragma: no cover
+def _push(stack: np.ndarray, level: int, is_list: bool, target: int, number: int, element: int, tag: int) -> None:
     """Write what is known of an object or list that begins."""
-    stack[level, _KIND], stack[level, _TARGET], stack[level, _NUMBER] = kind, target, number
+    stack[level, _IS_LIST], stack[level, _TARGET], stack[level, _NUMBER] = is_list, target, number
     stack[level, _ELEMENT], stack[level, _TAG] = element, tag

@@ -18,10 +18,9 @@ from whimbrel.compiled.views import read_only, tuple_of_arrays
 from whimbrel.ranks.encoding.json_scan_kernels import BAD, first_byte, odd_bytes, quotes_in, signed
 from whimbrel.ranks.string_kernels import SHORT, load_short, mixed, short_word
 
-ABOVE, TIME, PYTHON_NUMBERS, PYTHON_TEXTS, NOTED, PYTHON_KEYS = 1, 2, 4, 8, 16, 32
-"""Flags of a target: other targets lie below it; its strings are timestamps; Python must read its numbers; Python must
-read its strings; where its values are is noted, because patterns look at them. PYTHON_KEYS is a flag of the event
-itself: Python must read events with escapes in keys."""
+ABOVE, PYTHON_KEYS = 16, 32
+"""Flags of a target, beside those of `name_table`: other targets lie below it; and, of the event itself, Python must
+read events with escapes in keys."""
 
 MOST_DOTS = 16
 """Dots of a name, at most: there are as many keys as pairs of dots."""
@@ -42,25 +41,17 @@ class JsonNames(NamedTuple):
     keys: np.ndarray  # uint8: the bytes of all keys
 
 
-NAMES = tuple_of_arrays(
-    JsonNames,
-    False,
-    {
-        "flags": ("uint8", 1),
-        "slots": ("int64", 1),
-        "keys": ("uint8", 1),
-    },
-)
+NAMES = tuple_of_arrays(JsonNames, False, {"uint8": "flags keys", "int64": "slots"})
 
 
 @inlined
-def short_hash(word: np.uint64, node: int) -> np.uint64:  # pragma: no cover
+def short_hash(word: np.uint64, node: int) -> np.uint64:
     """The hash of the word of a short key below a target; other keys below the same target have other hashes."""
     return mixed(word ^ (np.uint64(node) * _NODE_FACTOR))
 
 
 @helper
-def long_hash(data: np.ndarray, at: int, length: int, node: int) -> np.uint64:  # pragma: no cover
+def long_hash(data: np.ndarray, at: int, length: int, node: int) -> np.uint64:
     """The hash of a longer key below a target."""
     hash = np.uint64(node) * _NODE_FACTOR + np.uint64(length)
     while length > 0:
@@ -79,15 +70,13 @@ def long_hash(data: np.ndarray, at: int, length: int, node: int) -> np.uint64:  
 
 
 @helper
-def where(node: int, target: int, length: int) -> int:  # pragma: no cover
+def where(node: int, target: int, length: int) -> int:
     """What a slot holds of a key: the target it is below, the one that it leads to, and whether it is long."""
     return (node << 32) | (target << 1) | int(length > SHORT)
 
 
 @kernel
-def _fill_slots(
-    keys: np.ndarray, cuts: np.ndarray, nodes: np.ndarray, targets: np.ndarray, slots: np.ndarray
-) -> None:  # pragma: no cover
+def _fill_slots(keys: np.ndarray, cuts: np.ndarray, nodes: np.ndarray, targets: np.ndarray, slots: np.ndarray) -> None:
     mask = slots.size // _COLUMNS - 1
     for k in range(nodes.size):
         at, length = cuts[k], cuts[k + 1] - cuts[k]
@@ -104,7 +93,7 @@ def _fill_slots(
 
 
 @inlined
-def _find_short(slots: np.ndarray, hash: np.uint64, node: int) -> int:  # pragma: no cover
+def _find_short(slots: np.ndarray, hash: np.uint64, node: int) -> int:
     """The target that a short key leads to, or -1."""
     mask = slots.size // _COLUMNS - 1
     slot = signed(hash) & mask
@@ -122,7 +111,7 @@ def _find_short(slots: np.ndarray, hash: np.uint64, node: int) -> int:  # pragma
 @inlined
 def _find_long(
     slots: np.ndarray, keys: np.ndarray, data: np.ndarray, at: int, length: int, node: int, hash: int
-) -> int:  # pragma: no cover
+) -> int:
     """The target that a longer key leads to, or -1."""
     mask = slots.size // _COLUMNS - 1
     slot = hash & mask
@@ -143,7 +132,7 @@ def _find_long(
 @inlined
 def find_key(
     data: np.ndarray, at: int, length: int, node: int, slots: np.ndarray, keys: np.ndarray
-) -> tuple[int, np.uint64]:  # pragma: no cover
+) -> tuple[int, np.uint64]:
     """The target of any key, given without escapes, or -1; and its hash."""
     if length <= SHORT:
         hash = short_hash(load_short(data, at, length), node)
@@ -153,9 +142,7 @@ def find_key(
 
 
 @inlined
-def find_short_key(
-    data: np.ndarray, at: int, node: int, slots: np.ndarray
-) -> tuple[int, int, np.uint64]:  # pragma: no cover
+def find_short_key(data: np.ndarray, at: int, node: int, slots: np.ndarray) -> tuple[int, int, np.uint64]:
     """The target of the short key that begins at `at`, or -1; the place of the quote after it, or BAD; and its hash.
 
     BAD if it is no short key, or must be looked at byte by byte. A key that is known needs no other check: no name in

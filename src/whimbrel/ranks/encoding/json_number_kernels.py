@@ -27,14 +27,14 @@ _BYTE, _TWO_BYTES, _HALF = np.uint64(8), np.uint64(16), np.uint64(32)
 
 
 @inlined
-def _eight_digits(word: np.uint64) -> np.uint64:  # pragma: no cover
+def _eight_digits(word: np.uint64) -> np.uint64:
     """The number of eight digits, a byte each, the first one lowest: pairs, then all four pairs by two products."""
     pairs = word * _TEN + (word >> _BYTE)
     return ((pairs & _PAIRS) * _FIRST_FACTORS + ((pairs >> _TWO_BYTES) & _PAIRS) * _SECOND_FACTORS) >> _HALF
 
 
 @inlined
-def _read_digits(data: np.ndarray, at: int, end: int, number: np.uint64) -> tuple[np.uint64, int]:  # pragma: no cover
+def _read_digits(data: np.ndarray, at: int, end: int, number: np.uint64) -> tuple[np.uint64, int]:
     """A number with the digits that follow at `at` appended, modulo 2^64, and the place after them.
 
     That place may be behind `end`, if digits are there: no text ends with a number, so the reader stops at that.
@@ -57,7 +57,7 @@ def _read_digits(data: np.ndarray, at: int, end: int, number: np.uint64) -> tupl
 
 
 @inlined
-def scan_number(data: np.ndarray, at: int, end: int) -> tuple[int, int, int, float]:  # pragma: no cover
+def scan_number(data: np.ndarray, at: int, end: int) -> tuple[int, int, int, float]:
     """The place after the number that begins at `at`, or BAD; its kind; and its value, as integer or as float."""
     begin = at
     is_negative = item(data, at) == 0x2D
@@ -107,7 +107,7 @@ def scan_number(data: np.ndarray, at: int, end: int) -> tuple[int, int, int, flo
 
 
 @helper
-def _significant(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+def _significant(data: np.ndarray, at: int, end: int) -> int:
     """How many digits the number without a sign at `at` has, zeros at the front and the exponent not counted."""
     count = 0
     while at < end and data[at] | 32 != 0x65:

@@ -18,29 +18,14 @@ from whimbrel.compiled.views import words_of
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.json_events import JsonEvents
 from whimbrel.ranks.encoding.json_kernels import read_json
-from whimbrel.ranks.encoding.json_names import (
-    NAMES,
-    NOTED,
-    PYTHON_NUMBERS,
-    PYTHON_TEXTS,
-    TIME,
-    JsonNames,
-    build_names,
-)
-from whimbrel.ranks.encoding.json_state import (
-    COUPLED,
-    FOR_PYTHON,
-    JSON_STATE,
-    LEFT,
-    NOTES,
-    OTHERS,
-    UNREAD_FLOATS,
-    JsonState,
-)
+from whimbrel.ranks.encoding.json_names import NAMES, JsonNames, build_names
+from whimbrel.ranks.encoding.json_state import COUPLED, JSON_STATE, LEFT, NOTES, OTHERS, UNREAD_FLOATS, JsonState
+from whimbrel.ranks.encoding.name_table import name_flags
 from whimbrel.ranks.kernel_arrays import (
     ARRAY_BITS,
     END_AT,
     ENTRIES,
+    FOR_PYTHON,
     NUMBERS,
     READING,
     Numbers,
@@ -201,21 +186,13 @@ class JsonReader:
         self,
         dictionary: Dictionary,
         timestamps: frozenset[str],
-        noted: Collection[int],
+        sources: Collection[str],
         numbers: Numbers,
         reading: Reading,
     ) -> None:
+        """From the texts of `sources` other attributes are derived."""
         self.timestamps = timestamps
-        flags = dict.fromkeys(timestamps, TIME)
-        for marked, flag in (
-            (map(int, dictionary.meta.exact_numbers), PYTHON_NUMBERS),
-            (map(int, dictionary.meta.exact_times), PYTHON_TEXTS),
-            (noted, NOTED),
-        ):
-            for attr in marked:
-                name = dictionary.names[attr]
-                flags[name] = flags.get(name, 0) | flag
-        built = build_names(dictionary.sources, flags)
+        built = build_names(dictionary.sources, name_flags(dictionary, timestamps, sources))
         self._names: JsonNames | None = None if built is None else built[0]
         self._targets: Sequence[str] = () if built is None else built[1]
         self.words: Sequence[int] = () if built is None else words_of(NAMES, built[0])
@@ -265,9 +242,7 @@ def _notes(state: JsonState, data: np.ndarray) -> JsonNotes:
 
 
 @kernel
-def _gather(
-    notes: np.ndarray, data: np.ndarray, texts: np.ndarray, offsets: np.ndarray, out: np.ndarray
-) -> None:  # pragma: no cover
+def _gather(notes: np.ndarray, data: np.ndarray, texts: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
     """Copy the texts that notes point to, one after the other."""
     for i in range(notes.shape[0]):
         begin = notes[i, 1]

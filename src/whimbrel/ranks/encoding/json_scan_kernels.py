@@ -26,33 +26,33 @@ _PLAIN_HIGH = sum(1 << ord(letter) - 64 for letter in "\\bfnrt")
 
 
 @inlined
-def quotes_in(word: np.uint64) -> np.uint64:  # pragma: no cover
+def quotes_in(word: np.uint64) -> np.uint64:
     """A bit in every byte that is a quote; bits above the lowest one may be wrong."""
     unlike = word ^ _QUOTES
     return (unlike - _ONES) & ~unlike & _TOPS
 
 
 @inlined
-def byte_at(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+def byte_at(data: np.ndarray, at: int, end: int) -> int:
     """The byte at a place, 0 at the end."""
     byte: int = item(data, at) if at < end else 0
     return byte
 
 
 @inlined
-def signed(word: np.uint64) -> int:  # pragma: no cover
+def signed(word: np.uint64) -> int:
     """The word as int64."""
     return int(np.int64(word))
 
 
 @inlined
-def first_byte(bits: np.uint64) -> int:  # pragma: no cover
+def first_byte(bits: np.uint64) -> int:
     """The number of the byte that has the lowest bit."""
     return signed(trailing_zeros(bits)) >> 3
 
 
 @helper
-def skip_character(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+def skip_character(data: np.ndarray, at: int, end: int) -> int:
     """The place after the character of two to four bytes that begins at `at`, or BAD if that is not UTF-8."""
     first: int = data[at]
     size = 2 + (first >= 0xE0) + (first >= 0xF0)
@@ -77,7 +77,7 @@ def skip_character(data: np.ndarray, at: int, end: int) -> int:  # pragma: no co
 
 
 @helper
-def _hex(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+def _hex(data: np.ndarray, at: int, end: int) -> int:
     """The number that four hexadecimal digits spell, or BAD."""
     if at + 4 > end:
         return BAD
@@ -95,7 +95,7 @@ def _hex(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
 
 
 @helper
-def read_escape(data: np.ndarray, at: int, end: int) -> tuple[int, int]:  # pragma: no cover
+def read_escape(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
     """The code point of the escape that begins at the backslash `at`, and the place after it; BAD if it is wrong."""
     letter = byte_at(data, at + 1, end)
     if letter == 0x75:
@@ -124,14 +124,14 @@ def read_escape(data: np.ndarray, at: int, end: int) -> tuple[int, int]:  # prag
 
 
 @inlined
-def _is_plain_escape(letter: int) -> bool:  # pragma: no cover
+def _is_plain_escape(letter: int) -> bool:
     """Whether a character that follows a backslash stands for one character by itself."""
     bits = _PLAIN_LOW if letter < 64 else _PLAIN_HIGH
     return letter < 128 and (bits >> (letter & 63)) & 1 == 1
 
 
 @inlined
-def _character_size(word: np.uint64) -> int:  # pragma: no cover
+def _character_size(word: np.uint64) -> int:
     """The size of the character of two to four bytes that begins a word; 0 if that is not UTF-8.
 
     The bits that say how long it is are compared at once; then the values that fewer bytes hold, surrogates, and those
@@ -150,7 +150,7 @@ def _character_size(word: np.uint64) -> int:  # pragma: no cover
 
 
 @inlined
-def _skip_characters(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+def _skip_characters(data: np.ndarray, at: int, end: int) -> int:
     """The place after the characters of two to four bytes that follow each other from `at` on; BAD if some is wrong."""
     limit = data.size - 8
     while at < end and item(data, at) >= 0x80:
@@ -167,14 +167,14 @@ def _skip_characters(data: np.ndarray, at: int, end: int) -> int:  # pragma: no 
 
 
 @inlined
-def odd_bytes(word: np.uint64) -> np.uint64:  # pragma: no cover
+def odd_bytes(word: np.uint64) -> np.uint64:
     """A bit in every byte that is a backslash, below the space or beyond ASCII; bits above the lowest may be wrong."""
     unlike = word ^ _BACKSLASHES
     return ((unlike - _ONES) & ~unlike & _TOPS) | ((word - _SPACES) & ~word & _TOPS) | (word & _TOPS)
 
 
 @inlined
-def scan_string(data: np.ndarray, at: int, end: int) -> tuple[int, bool]:  # pragma: no cover
+def scan_string(data: np.ndarray, at: int, end: int) -> tuple[int, bool]:
     """The place of the quote that ends the string which begins at `at`, or BAD; and whether it has escapes."""
     escaped = False
     limit = data.size - 8
@@ -211,7 +211,7 @@ def scan_string(data: np.ndarray, at: int, end: int) -> tuple[int, bool]:  # pra
 
 
 @helper
-def unescape(data: np.ndarray, at: int, end: int, out: np.ndarray, first: int) -> int:  # pragma: no cover
+def unescape(data: np.ndarray, at: int, end: int, out: np.ndarray, first: int) -> int:
     """Write a string that `scan_string` has seen to `out`, from `first` on, without escapes. Return its size or BAD."""
     n = first
     if first + (end - at) > out.size:  # no escape is shorter than what it stands for

@@ -1,4 +1,4 @@
-"""What a JSON reader writes, and what it returns."""
+"""What a JSON reader writes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import numpy as np
 
 from whimbrel.compiled.views import tuple_of_arrays
 
-FOR_PYTHON, FULL = -1, -2
-"""In place of a number of entries: Python must read the event; some buffer is full."""
 READ, LEFT, COUPLED = 0, 1, 2
 """States of an event: its entries are there; Python must read it; its entries are there, some are of values in arrays
 of objects."""
@@ -35,7 +33,7 @@ class JsonState(NamedTuple):
     stamps: np.ndarray  # int64[OTHERS]: the event of the key at this place
     others: np.ndarray  # int64[OTHERS]: the hash of a key that leads to no target, and of the object it is in
     texts: np.ndarray  # uint8: strings without their escapes
-    notes: np.ndarray  # int64[n, 3]: entry, begin and size of the values of NOTED targets, size -1 if it is no string;
+    notes: np.ndarray  # int64[n, 3]: entry, begin and size of the values of SOURCE targets, size -1 if it is no string;
     # begin is negative in `texts`: -1 - place
     unread: np.ndarray  # int64[m, 3]: entry, begin and end of floats that Python must read
 
@@ -44,12 +42,8 @@ JSON_STATE = tuple_of_arrays(
     JsonState,
     True,
     {
-        "states": ("uint8", 1),
-        "arrays": ("uint8", 1),
-        "texts": ("uint8", 1),
-        "stack": ("int64", 2),
-        "notes": ("int64", 2),
-        "unread": ("int64", 2),
-        **dict.fromkeys(("begins", "ends", "offsets", "counters", "seen", "stamps", "others"), ("int64", 1)),
+        "uint8": "states arrays texts",
+        "int64": "begins ends offsets counters seen stamps others",
+        "int64[,]": "stack notes unread",
     },
 )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import inlined
 from whimbrel.compiled.python_objects import bytes_at
-from whimbrel.ranks.encoding.json_names import NOTED, PYTHON_NUMBERS, PYTHON_TEXTS, TIME
 from whimbrel.ranks.encoding.json_number_kernels import HUGE, INTEGER, UNREAD, scan_number
 from whimbrel.ranks.encoding.json_scan_kernels import BAD, byte_at, scan_string, unescape
-from whimbrel.ranks.encoding.json_state import FOR_PYTHON, FULL, NOTES, TEXT_BYTES, UNREAD_FLOATS, JsonState
-from whimbrel.ranks.kernel_arrays import Numbers, Reading
-from whimbrel.ranks.lookup import EXACT_FLOAT, INTEGERS, NO_NUMBERS
+from whimbrel.ranks.encoding.json_state import NOTES, TEXT_BYTES, UNREAD_FLOATS, JsonState
+from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, SOURCE, TIME
+from whimbrel.ranks.kernel_arrays import EXACT_FLOAT, FOR_PYTHON, FULL, Numbers, Reading
+from whimbrel.ranks.rank_kernels import rank_large, rank_time
 from whimbrel.ranks.string_kernels import rank_string
 from whimbrel.ranks.timestamps import ODD_TIME, parse_time
 
@@ -20,29 +19,9 @@ _TRUE, _FALS, _NULL = (int.from_bytes(text, "little") for text in (b"true", b"fa
 
 
 @inlined
-def _rank_whole(whole: int, attr: int, numbers: Numbers) -> int:  # pragma: no cover
-    """The rank of an integer that may be no float, or BAD if Python must find it."""
-    kinds, starts, integers, bases = numbers.kinds, numbers.starts, numbers.integers, numbers.bases
-    begin, end = starts[attr], starts[attr + 1]
-    if kinds[attr] != INTEGERS and kinds[attr] != NO_NUMBERS:
-        return BAD
-    low = lower_bound(integers, begin, end, whole)
-    rank: int = bases[attr, 1] + 2 * (low - begin) + (low < end and integers[low] == whole)
-    return rank
-
-
-@inlined
-def _rank_time(time: int, attr: int, reading: Reading) -> int:  # pragma: no cover
-    begin, end = reading.time_first[attr], reading.time_first[attr + 1]
-    low = lower_bound(reading.times, begin, end, time)
-    rank: int = reading.bases[attr, 3] + 2 * (low - begin) + (low < end and reading.times[low] == time)
-    return rank
-
-
-@inlined
 def read_text(
     data: np.ndarray, at: int, end: int, attr: int, flags: int, state: JsonState, reading: Reading
-) -> tuple[int, int, int, int]:  # pragma: no cover
+) -> tuple[int, int, int, int]:
     """Read the string that begins at `at`: the place after it, or FOR_PYTHON; its rank; where its text is, its length.
 
     The length is -1 if patterns do not look at the text.
@@ -59,42 +38,35 @@ def read_text(
         if length < 0:
             return FULL, BAD, 0, -1
         begin, source, first = -1 - used, bytes_at(state.texts.ctypes.data, state.texts.size), used
-        if flags & NOTED:
+        if flags & SOURCE:
             state.counters[TEXT_BYTES] += length
     if not flags & TIME:
         return stop + 1, rank_string(source, first, length, attr, reading), begin, length
     time = int(parse_time(source, first, first + length))
-    if time == ODD_TIME or flags & PYTHON_TEXTS:
+    if time == ODD_TIME or flags & EXACT_TIME:
         return FOR_PYTHON, BAD, 0, -1
     if attr < 0:
         return stop + 1, BAD, 0, -1
-    return stop + 1, _rank_time(time, attr, reading), 0, -1
+    return stop + 1, rank_time(time, attr, reading), 0, -1
 
 
 @inlined
 def read_number(
-    data: np.ndarray,
-    at: int,
-    end: int,
-    attr: int,
-    flags: int,
-    entry: int,
-    state: JsonState,
-    numbers: Numbers,
+    data: np.ndarray, at: int, end: int, attr: int, flags: int, entry: int, state: JsonState, numbers: Numbers,
     cells: np.ndarray,
-) -> tuple[int, int]:  # pragma: no cover
+) -> tuple[int, int]:  # fmt: skip
     """Read a number: the place after it, FOR_PYTHON or FULL; and its rank, or BAD and it is in its cell."""
     stop, kind, whole, real = scan_number(data, at, end)
     if stop < 0:
         return FOR_PYTHON, BAD
     if attr < 0:
         return stop, BAD
-    if kind == HUGE or flags & PYTHON_NUMBERS:
+    if kind == HUGE or flags & EXACT_NUMBER:
         return FOR_PYTHON, BAD
     if kind == INTEGER:
         cells[entry] = float(whole)
         if not -EXACT_FLOAT <= whole <= EXACT_FLOAT:
-            rank = _rank_whole(whole, attr, numbers)
+            rank = rank_large(whole, attr, numbers)
             return stop if rank >= 0 else FOR_PYTHON, rank
         return stop, BAD
     cells[entry] = real
@@ -108,7 +80,7 @@ def read_number(
 
 
 @inlined
-def read_word(data: np.ndarray, at: int, end: int) -> tuple[int, int]:  # pragma: no cover
+def read_word(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
     """Read true, false or null: the place after it, or FOR_PYTHON; and its rank."""
     four = 0
     for i in range(4):
@@ -122,7 +94,7 @@ def read_word(data: np.ndarray, at: int, end: int) -> tuple[int, int]:  # pragma
 
 
 @inlined
-def note(state: JsonState, entry: int, begin: int, length: int) -> bool:  # pragma: no cover
+def note(state: JsonState, entry: int, begin: int, length: int) -> bool:
     """Note where the text of an entry is; False if there is no place for the note."""
     note = state.counters[NOTES]
     if note >= state.notes.shape[0]:

@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from whimbrel.ranks.dictionary import Dictionary
+
 ATTR, BELOW, FLAGS, SEEN, LAST = range(5)
 """The columns of the table: the attribute of a code or -1; the address of the dict of names below it, or 0; flags and
 the bit of its arrays; the last event that had it, and its last entry there, which only readers use.
@@ -18,13 +20,25 @@ the bit of its arrays; the last event that had it, and its last entry there, whi
 The last row is no code: it has the number of the last event, the address of the dict of the top, and as flags whether
 Python must read nested objects.
 """
-TIME, EXACT_TIME, EXACT_NUMBER, PATTERN = 1, 2, 4, 8
-"""Flags: texts are timestamps; Python must rank timestamps, or numbers; an attribute is derived from texts."""
+TIME, EXACT_TIME, EXACT_NUMBER, SOURCE = 1, 2, 4, 8
+"""Flags of a name: its texts are timestamps; Python must rank its timestamps, or its numbers; attributes are derived
+from its texts."""
 BIT_SHIFT, BITS = 8, 62
 """Where the flags have the bit of a name, and how many bits there are. Names may share one."""
 
 _MOST_DOTS, _MOST_LETTERS = 32, 1_024
 """Dotted names with more are not found in nested objects: all beginnings of a name take memory."""
+
+
+def name_flags(dictionary: Dictionary, timestamps: Collection[str], sources: Collection[str]) -> dict[str, int]:
+    """The flags of names that have some. From the texts of `sources` other attributes are derived."""
+    names, meta = dictionary.names, dictionary.meta
+    flags = dict.fromkeys(timestamps, TIME)
+    marked = [(names[int(attr)], EXACT_NUMBER) for attr in meta.exact_numbers]
+    marked += [(names[int(attr)], EXACT_TIME) for attr in meta.exact_times]
+    for name, flag in (*marked, *((name, SOURCE) for name in sources)):
+        flags[name] = flags.get(name, 0) | flag
+    return flags
 
 
 class NameTable:

@@ -18,13 +18,15 @@ from whimbrel.compiled.views import words_of
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.ranks.cells import DROPPED_BITS, RANK
-from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, read_dicts
+from whimbrel.ranks.encoding.dict_kernels import read_dicts
 from whimbrel.ranks.encoding.single_events import ITEMS, SingleEventEncoder
 from whimbrel.ranks.kernel_arrays import (
     ARRAYS,
     END_AT,
     ENTRIES,
     ENTRIES_AT,
+    FOR_PYTHON,
+    FULL,
     NUMBERS,
     NUMBERS_AT,
     READING,
@@ -107,7 +109,7 @@ class ObjectBatch:
                 if why == FULL:
                     self._grow(self.ends.item(at))
                     continue
-                left = None if why == GIVEN_UP else left
+                left = None if why == FOR_PYTHON else left
             attrs, cells = array("i"), list[float]()
             try:
                 mark, self.is_whole[at] = encoder.append_rest(self._events[at], left, timestamps, attrs, cells)

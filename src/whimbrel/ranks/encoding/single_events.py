@@ -19,12 +19,12 @@ from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.json_text import parse_json
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.dictionary import Dictionary
-from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, HAS_TEXTS, IN_ARRAYS, read_dict
+from whimbrel.ranks.encoding.dict_kernels import read_dict
 from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
 from whimbrel.ranks.encoding.json_reader import JsonReader, JsonText
 from whimbrel.ranks.encoding.json_state import JsonState
-from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, PATTERN, TIME, NameTable
-from whimbrel.ranks.kernel_arrays import ARRAYS, TEXTS, Entries
+from whimbrel.ranks.encoding.name_table import NameTable, name_flags
+from whimbrel.ranks.kernel_arrays import ARRAYS, FOR_PYTHON, FULL, HAS_TEXTS, IN_ARRAYS, TEXTS, Entries
 from whimbrel.ranks.links import LINKED, SEVERAL_LINKED, EventLinks
 from whimbrel.ranks.lookup import Lookup
 from whimbrel.ranks.patterns.event_fragments import EventFragments
@@ -70,8 +70,10 @@ class SingleEventEncoder:
         dictionary: Dictionary,
         fragments: EventFragments | None,
         links: EventLinks | None,
+        sources: frozenset[str],
         json_reader: Callable[[frozenset[str]], JsonReader],
     ) -> None:
+        """`sources` are the attributes whose texts kernels keep, as others are derived from them."""
         self._dictionary = dictionary
         self._ids = dictionary.sources
         self._lookup = dictionary.lookup
@@ -79,9 +81,7 @@ class SingleEventEncoder:
         self._json_reader = json_reader
         self._links = links
         self._mark = 0 if links is None else _HAS_LINKS
-        derived_from = fragments.names if fragments is not None else ()
-        self._texts_of = frozenset(derived_from) | (links.names if links is not None else frozenset())
-        """The attributes whose texts kernels keep, as others are derived from them."""
+        self._sources = sources
         self._names: _Names | None = None
         self.entries_per_event = 8
         """About as many entries as events of the last batch had, for the next one."""
@@ -91,13 +91,13 @@ class SingleEventEncoder:
         return JsonText(self._json_reader(timestamps), timestamps, state, self._mark)
 
     def read(self, event: AnyEvent, timestamps: frozenset[str], words: np.ndarray, left: dict[str, object]) -> int:
-        """Read a dict in compiled code: what `read_dict` returns, or GIVEN_UP.
+        """Read a dict in compiled code: what `read_dict` returns, or FOR_PYTHON.
 
         The entries are among the `words`. A number below IN_ARRAYS with nothing `left` is all there is to an event, be
         it a dict or what `text_reader` has read; otherwise `read_rest` must follow.
         """
         if type(event) is not dict or not READABLE:
-            return GIVEN_UP
+            return FOR_PYTHON
         names = self._names
         if names is None or names.lanes.timestamps is not timestamps:
             names = self.names_for(timestamps)
@@ -187,7 +187,7 @@ class SingleEventEncoder:
             return 0, False
         if (
             left is None
-            or any(name in self._texts_of for name in left)
+            or any(name in self._sources for name in left)
             or not _append_flat(left, self.names_for(timestamps).lanes, attrs, cells)
         ):
             return self.append(event, timestamps, attrs, cells), True
@@ -228,19 +228,11 @@ class SingleEventEncoder:
         """What names mean, given the attributes whose texts are timestamps."""
         names, wanted = self._names, frozenset(timestamps)
         if names is None or names.lanes.timestamps != wanted:
-            table = self._table(wanted)
+            flags = name_flags(self._dictionary, wanted, self._sources)
+            table = NameTable(self._ids, len(self._dictionary.names), flags)
             read = entry_for(read_dict, np.empty(0, np.int64), 0, table.rows, 0)
             names = self._names = _Names(Lanes(self._find, wanted), table, read)
         return names
-
-    def _table(self, timestamps: frozenset[str]) -> NameTable:
-        meta, names = self._dictionary.meta, self._dictionary.names
-        flags: dict[str, int] = dict.fromkeys(timestamps, TIME)
-        exact = [(names[int(attr)], EXACT_NUMBER) for attr in meta.exact_numbers]
-        exact += [(names[int(attr)], EXACT_TIME) for attr in meta.exact_times]
-        for name, flag in (*exact, *((name, PATTERN) for name in self._texts_of)):
-            flags[name] = flags.get(name, 0) | flag
-        return NameTable(self._ids, len(names), flags)
 
 
 def _append_flat(event: dict[str, Any], lanes: Lanes, attrs: array[int], cells: list[float]) -> bool:

@@ -183,8 +183,6 @@ class EventFragments:
         for attr, source, is_joined in dictionary.meta.derived:
             derived = DerivedAttribute(arrays, attr, names[source], tries.get(attr, []), is_joined)
             self._by_attr[source] = self._by_name[names[source]] = derived
-        self.attrs = frozenset(derived.attr for derived in self._by_attr.values())
-        """The derived attributes, which no event has by itself."""
 
     @cached_property
     def _searches(self) -> np.ndarray:
@@ -217,9 +215,6 @@ class EventFragments:
     def names(self) -> Collection[str]:
         """The names of attributes from whose strings others are derived."""
         return self._by_name.keys()
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._by_attr)
 
     def are_below(self, leaves: Sequence[ColumnLeaf]) -> bool:
         """Whether some leaf, or an attribute below it, has patterns."""

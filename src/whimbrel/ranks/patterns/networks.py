@@ -18,22 +18,15 @@ import numpy as np
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.views import tuple_of_arrays, view, words_of
-from whimbrel.model.patterns import ADDRESS_LENGTH, Cidr
+from whimbrel.model.patterns import ADDRESS_LENGTH
 from whimbrel.model.values import STRING
 
 SOME_NETWORK, EVERY_NETWORK = "n", "N"
 """The last letter of a fragment that is a network: looked for in some value, or in every one."""
-_DIGITS = {4: 8, 6: 32}
-
-
-def network_fragment(pattern: Cidr) -> str:
-    """The fragment without its last letter: 4, 0a000000, 008 for 10.0.0.0/8, without spaces."""
-    network = pattern.parsed
-    return f"{network.version}{int(network.network_address):0{_DIGITS[network.version]}x}{network.prefixlen:03}"
 
 
 def fragment_of(network: str) -> str:
-    """`network_fragment` of a network in its canonical form, several times faster."""
+    """The fragment of a network in its canonical form, without the last letter: 4, 0a000000, 008 for 10.0.0.0/8."""
     address, length = network.split("/")
     if ":" in network:
         return f"6{socket.inet_pton(socket.AF_INET6, address).hex()}{length:0>3}"
@@ -50,11 +43,7 @@ class NetworkArrays(NamedTuple):
     ranks: np.ndarray  # int32[n, 2]: the ranks of a network, or 0: in some value, and in every one
 
 
-NETWORKS = tuple_of_arrays(
-    NetworkArrays,
-    False,
-    {**dict.fromkeys(("lengths", "cuts", "keys"), ("int64", 1)), "ranks": ("int32", 2)},
-)
+NETWORKS = tuple_of_arrays(NetworkArrays, False, {"int64": "lengths cuts keys", "int32[,]": "ranks"})
 _networks = view(NETWORKS)
 
 
@@ -135,7 +124,7 @@ def open_networks(arrays: Mapping[str, np.ndarray], attr: int) -> list[Networks4
 
 
 @helper
-def _address(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cover
+def _address(data: np.ndarray, start: int, end: int) -> np.int64:
     """The IPv4 address of a text, as `ipaddress` reads it: four numbers without leading zeros; -1 if it is none."""
     if end - start < 7 or end - start > 15:
         return np.int64(-1)
@@ -161,10 +150,8 @@ def _address(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no 
 
 
 @inlined
-def append_networks(
-    networks: NetworkArrays, data: np.ndarray, start: int, end: int, ranks: np.ndarray, n: int
-) -> int:  # pragma: no cover
-    """Append the ranks of the networks of a text behind the first `n`; their new number, or -1 if there is no room."""
+def append_networks(networks: NetworkArrays, data: np.ndarray, start: int, end: int, ranks: np.ndarray, n: int) -> int:
+    """Append the ranks of the networks of a text behind the first `n`; their new number, or -1 if there is no space."""
     lengths, cuts, keys, own = networks
     address = _address(data, start, end)
     if address < 0:
@@ -185,8 +172,8 @@ def append_networks(
 @kernel
 def find_networks(
     words: np.ndarray, offsets: np.ndarray, data: np.ndarray, ends: np.ndarray, ranks: np.ndarray
-) -> None:  # pragma: no cover
-    """Find the networks of each text that is an IPv4 address; its ranks end at ends[t + 1]. There must be room."""
+) -> None:
+    """Find the networks of each text that is an IPv4 address; its ranks end at ends[t + 1]. There must be space."""
     networks = _networks(words, 0)
     n = 0
     for t in range(offsets.shape[0] - 1):

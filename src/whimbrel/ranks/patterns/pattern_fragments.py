@@ -16,7 +16,7 @@ from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.limits import REGEX_BYTES
 from whimbrel.model.patterns import CaseFolded, Cidr, LikePattern, Pattern, Regex, Substring, Suffix
-from whimbrel.ranks.patterns.networks import SOME_NETWORK, network_fragment
+from whimbrel.ranks.patterns.networks import SOME_NETWORK, fragment_of
 from whimbrel.ranks.patterns.pattern_rules import SOME_REGEX, rule_fragment
 from whimbrel.ranks.patterns.pattern_trie import (
     FOLDED_START,
@@ -25,10 +25,21 @@ from whimbrel.ranks.patterns.pattern_trie import (
     SOME_FOLDED_INSIDE,
     SOME_INSIDE,
 )
-from whimbrel.ranks.patterns.regex_texts import regex_fragments
 
 _PLAIN = re.compile(r"[\w \-/:;,<>=&%#@!~\"']+", re.ASCII).fullmatch
 """A regular expression that is nothing but a text."""
+_PART = re.compile(
+    r"""(?P<escaped>\\[^A-Za-z0-9])      # a sign by itself
+      | (?P<class>\\[dDwWsSbBAznrtfva])  # one character, or a place
+      | (?P<set>\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\])
+      | (?P<again>[*+?]|\{\d+(?:,\d*)?\})
+      | (?P<open>\((?:\?(?::|P?<\w+>)|(?!\?)))
+      | (?P<close>\))
+      | (?P<place>[\^$.])
+      | (?P<letter>[^\\\[\](){}*+?|^$.])""",
+    re.VERBOSE | re.DOTALL,
+)
+"""What a regular expression is cut into; flags, quotations and classes by name are none of it."""
 MOST = 4
 """Most fragments of a pattern where they are only necessary: the longest ones are used."""
 
@@ -77,7 +88,7 @@ def deciding_fragment(pattern: Pattern) -> str | None:
     if isinstance(pattern, Substring):
         return pattern.text + SOME_INSIDE if pattern.text else None
     if isinstance(pattern, Cidr):
-        return network_fragment(pattern) + SOME_NETWORK
+        return fragment_of(pattern.network) + SOME_NETWORK
     if isinstance(pattern, CaseFolded):
         return _folded_fragment(pattern) or rule_fragment(pattern)
     if isinstance(pattern, Regex):
@@ -151,3 +162,35 @@ def _longest(texts: list[str]) -> list[str]:
         if text and len(kept) < MOST and not any(text in other for other in kept):
             kept.append(text)
     return kept
+
+
+def regex_fragments(regex: str) -> list[list[str]]:
+    """For each alternative of a regular expression, texts that every match contains; none where that is hard to tell.
+
+    >>> regex_fragments(r"^GET /api/v\\d+/orders\\?id=(\\d+|none)$|POST")
+    [['GET /api/v', '/orders?id='], ['POST']]
+    """
+    alternatives = [[""]]
+    at = depth = 0
+    while at < len(regex):
+        fragments = alternatives[-1]
+        if regex[at] == "|":
+            if depth == 0:
+                alternatives.append([""])
+            at += 1
+            continue
+        found = _PART.match(regex, at)
+        if found is None:  # flags, a quotation, a class of characters by name, ...
+            return [[]]
+        kind, text = found.lastgroup, found[0]
+        at = found.end()
+        depth += (kind == "open") - (kind == "close")
+        if depth > 0 or kind == "close":  # what is in parentheses may be one of several, or left out
+            fragments.append("")
+        elif kind in ("letter", "escaped"):
+            fragments[-1] += text[-1]
+        else:
+            if kind == "again" and text != "+":
+                fragments[-1] = fragments[-1][:-1]
+            fragments.append("")
+    return [[fragment for fragment in fragments if fragment] for fragments in alternatives]

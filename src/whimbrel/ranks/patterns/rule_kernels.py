@@ -16,7 +16,7 @@ _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 @inlined
-def _after_character(text: np.ndarray, at: Integer, end: int) -> Integer:  # pragma: no cover
+def _after_character(text: np.ndarray, at: Integer, end: int) -> Integer:
     """Where the next character begins."""
     at += 1
     while at < end and text[at] & 0xC0 == 0x80:
@@ -25,9 +25,7 @@ def _after_character(text: np.ndarray, at: Integer, end: int) -> Integer:  # pra
 
 
 @helper
-def is_like(
-    pattern: np.ndarray, p: int, pattern_end: int, text: np.ndarray, start: int, end: int
-) -> bool:  # pragma: no cover
+def is_like(pattern: np.ndarray, p: int, pattern_end: int, text: np.ndarray, start: int, end: int) -> bool:
     """Whether text[start:end] matches a LIKE pattern with the escape \\. Goes back to the last % only."""
     at: Integer = np.int64(start)
     resumed: Integer = np.int64(start)
@@ -57,13 +55,13 @@ def is_like(
 
 
 @inlined
-def _pair_bit(first: Integer, second: Integer) -> np.uint64:  # pragma: no cover
+def _pair_bit(first: Integer, second: Integer) -> np.uint64:
     """The bit of two bytes that follow one another; other pairs may have the same."""
     return _ONE << np.uint64((first * 33 + second * 7 + (second >> 3)) & 63)
 
 
 @inlined
-def pairs_of(text: np.ndarray, start: int, end: int) -> np.uint64:  # pragma: no cover
+def pairs_of(text: np.ndarray, start: int, end: int) -> np.uint64:
     """The bits of all pairs of bytes of a text."""
     bits = _NONE
     for at in range(start, end - 1):
@@ -72,7 +70,7 @@ def pairs_of(text: np.ndarray, start: int, end: int) -> np.uint64:  # pragma: no
 
 
 @kernel
-def pairs_of_rules(table: np.ndarray, known: np.ndarray) -> np.ndarray:  # pragma: no cover
+def pairs_of_rules(table: np.ndarray, known: np.ndarray) -> np.ndarray:
     """For each rule the bits of pairs that a text must have: those within the texts of a LIKE pattern."""
     out = np.zeros(table.shape[0], np.uint64)
     for rule in range(table.shape[0]):
@@ -97,7 +95,7 @@ def pairs_of_rules(table: np.ndarray, known: np.ndarray) -> np.ndarray:  # pragm
 
 
 @inlined
-def _consumed(programs: np.ndarray, begin: int, active: np.uint64, symbol: Integer) -> np.uint64:  # pragma: no cover
+def _consumed(programs: np.ndarray, begin: int, active: np.uint64, symbol: Integer) -> np.uint64:
     """The positions that are active after one more symbol."""
     possible = programs[begin + FIRST]
     while active != _NONE:
@@ -107,7 +105,7 @@ def _consumed(programs: np.ndarray, begin: int, active: np.uint64, symbol: Integ
 
 
 @helper
-def is_found(programs: np.ndarray, begin: int, text: np.ndarray, start: int, end: int) -> bool:  # pragma: no cover
+def is_found(programs: np.ndarray, begin: int, text: np.ndarray, start: int, end: int) -> bool:
     """Whether the regular expression whose program begins at `begin` is found in text[start:end]."""
     if programs[begin + SHORTEST] != _NONE:
         return True

@@ -22,9 +22,7 @@ _FEW = 8
 
 
 @kernel
-def measure(
-    offsets: np.ndarray, data: np.ndarray, tail: int, more: int, depth: np.ndarray
-) -> np.ndarray:  # pragma: no cover
+def measure(offsets: np.ndarray, data: np.ndarray, tail: int, more: int, depth: np.ndarray) -> np.ndarray:
     """Write the length of the path of each of the sorted distinct fragments; return the number of nodes on each level.
 
     A tail has at most `tail` bytes, and a path goes on for `more` bytes after its fragment is alone on it.
@@ -60,7 +58,7 @@ def grow(
     nodes: np.ndarray,
     labels: np.ndarray,
     fragment: np.ndarray,
-) -> None:  # pragma: no cover
+) -> None:
     """Write the nodes of all fragments: first children, bytes (`labels`), and which fragment ends there (-1: none)."""
     following = np.zeros(levels.shape[0] + 1, np.int64)
     for d in range(levels.shape[0]):
@@ -88,7 +86,7 @@ def grow(
 
 
 @helper
-def child_of(nodes: np.ndarray, labels: np.ndarray, node: Integer, byte: int) -> Integer:  # pragma: no cover
+def child_of(nodes: np.ndarray, labels: np.ndarray, node: Integer, byte: int) -> Integer:
     """The child of a node for a byte, or 0."""
     low, end = np.int64(nodes[node, FIRST]), np.int64(nodes[node + 1, FIRST])
     while end - low > _FEW:
@@ -106,7 +104,7 @@ def child_of(nodes: np.ndarray, labels: np.ndarray, node: Integer, byte: int) ->
 @helper
 def step(
     nodes: np.ndarray, labels: np.ndarray, classes: np.ndarray, dense: np.ndarray, node: Integer, byte: int
-) -> Integer:  # pragma: no cover
+) -> Integer:
     """The node of the longest suffix of the text so far, with this byte, that is in the trie."""
     while node >= dense.shape[0]:
         child = child_of(nodes, labels, node, byte)
@@ -125,7 +123,7 @@ def connect(
     dense: np.ndarray,
     is_whole: np.ndarray,
     is_inside: bool,
-) -> None:  # pragma: no cover
+) -> None:
     """Write the dense rows and, for fragments inside, the links to suffixes, whose nodes come before their own."""
     for parent in range(nodes.shape[0] - 1):
         if parent < dense.shape[0]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from whimbrel.compiled.helpers import Integer, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
-from whimbrel.compiled.views import TupleOfArrays, view
+from whimbrel.compiled.views import tuple_of_arrays, view
 from whimbrel.ranks.patterns.rule_kernels import BEGIN, PROGRAM, RULE_RANK, is_found, is_like, pairs_of
 from whimbrel.ranks.patterns.trie_build_kernels import CUT, FAIL, WHOLE, child_of, step
 
@@ -35,11 +35,15 @@ class TrieArrays(NamedTuple):
     rule_pairs: np.ndarray  # uint64[rules]: the bits of pairs of bytes that a text must have
 
 
-TRIE = TupleOfArrays(
+TRIE = tuple_of_arrays(
     TrieArrays,
-    ("int32", "uint8", "int32", "uint8", "int32", "int64", "uint8", "int32", "int32", "int64", "uint64", "uint64"),
-    (2, 1, 1, 1, 2, 2, 1, 1, 1, 2, 1, 1),
-    writeable=False,
+    False,
+    {
+        "uint8": "labels classes known",
+        "uint64": "programs rule_pairs",
+        "int32[,]": "nodes dense",
+        "int64[,]": "fragments rule_table",
+    },
 )
 START, LENGTH, DEPTH, SOME, EVERY = 0, 1, 2, 3, 4
 """Columns of a fragment: where its text begins, its length, the depth of its node, and its ranks, or 0."""
@@ -47,13 +51,13 @@ _FEW = 8
 """Up to this many fragments of a text are searched one by one."""
 
 MOST_FOUND = 64
-"""Fragments of a text for which searches have room at first; a power of two."""
+"""Fragments of a text for which searches have space at first; a power of two."""
 
 _trie = view(TRIE)
 
 
 @helper
-def _place(table: np.ndarray, mask: int, number: Integer) -> Integer:  # pragma: no cover
+def _place(table: np.ndarray, mask: int, number: Integer) -> Integer:
     """The place of a fragment in a hash table, or the free place where it belongs."""
     at = (number * 0x9E3779B1 >> 7) & mask
     while table[at] >= 0 and table[at] != number:
@@ -62,8 +66,8 @@ def _place(table: np.ndarray, mask: int, number: Integer) -> Integer:  # pragma:
 
 
 @inlined
-def _add(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -> int:  # pragma: no cover
-    """Add a fragment to the `count` that are found; the new count, the same if it was there, or -1 without room.
+def _add(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -> int:
+    """Add a fragment to the `count` that are found; the new count, the same if it was there, or -1 without space.
 
     Where there are more than a few, they are in the hash table too, which is four times as large as `found`.
     """
@@ -89,10 +93,8 @@ def _add(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -> i
 
 
 @inlined
-def _find_inside(
-    trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray, table: np.ndarray
-) -> int:  # pragma: no cover
-    """Find the fragments that a text has anywhere, each once; how many, or -1 if there is no room."""
+def _find_inside(trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray, table: np.ndarray) -> int:
+    """Find the fragments that a text has anywhere, each once; how many, or -1 if there is no space."""
     nodes, labels, fragment, classes, dense, fragments, known = trie[:7]
     node: Integer = np.int64(0)
     rows = dense.shape[0]
@@ -129,8 +131,8 @@ def _find_inside(
 
 
 @inlined
-def _find_ends(trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray) -> int:  # pragma: no cover
-    """Find the fragments that a text ends with, which the trie has backwards; how many, or -1 if there is no room."""
+def _find_ends(trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray) -> int:
+    """Find the fragments that a text ends with, which the trie has backwards; how many, or -1 if there is no space."""
     nodes, labels, fragment, classes, dense, fragments, known = trie[:7]
     node: Integer = np.int64(0)
     count = 0
@@ -165,11 +167,11 @@ def _decide(
     ranks: np.ndarray,
     begin: int,
     n: int,
-) -> int:  # pragma: no cover
+) -> int:
     """Append the ranks of the rules of a fragment that the text fits, which has the ranks from `begin` to `n` so far.
 
     `pairs` are the bits of the text, by which most rules are ruled out. Returns the new number of ranks, or -1 if there
-    is no room.
+    is no space.
     """
     for i in range(trie.rule_first[f], trie.rule_first[f + 1]):
         rule = trie.rules[i]
@@ -203,7 +205,7 @@ class SearchBuffers(NamedTuple):
 @inlined
 def append_ranks(
     trie: TrieArrays, kind: int, data: np.ndarray, start: int, end: int, buffers: SearchBuffers, n: int
-) -> int:  # pragma: no cover
+) -> int:
     """Append the ranks of the fragments of a text behind the first `n`; `kind` as in `find_fragments`.
 
     Returns the new number of ranks, or -1 if some buffer is too small. Buffers do not grow here: arrays that change in
@@ -242,7 +244,7 @@ def find_fragments(
     found: np.ndarray,
     table: np.ndarray,
     ranks: np.ndarray,
-) -> int:  # pragma: no cover
+) -> int:
     """Find the fragments of the texts from `first` on. The ranks of text t end at ends[t + 1].
 
     `kind` has bit 0 if fragments are inside, and bit 1 if there is one more byte before each text. Returns the number

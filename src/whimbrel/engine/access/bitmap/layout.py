@@ -64,14 +64,10 @@ BITMAP = KeyArrays(
     BitmapArrays,
     "bits_",
     {
-        "column_offset": ("int64", 1),
-        "words": ("uint64", 1),
-        "zone_attr": ("int32", 2),
-        "zone_low": ("int32", 2),
-        "zone_high": ("int32", 2),
-        "checked": ("uint8", 1),
-        "place": ("int32", 2),
-        "items": ("int32", 2),
+        "int64": "column_offset",
+        "uint64": "words",
+        "int32[,]": "zone_attr zone_low zone_high place items",
+        "uint8": "checked",
     },
     stored={
         "row": "slot", "column_start": "slot_start", "column_attr": "slot_attr", "column_offset": "slot_offset",

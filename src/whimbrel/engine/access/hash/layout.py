@@ -73,17 +73,7 @@ def _derived(arrays: Arrays) -> dict[str, np.ndarray]:
 HASH = KeyArrays(
     HashArrays,
     "hash_",
-    {
-        "attrs": ("int32", 2),
-        "lines": ("int64", 2),
-        "buckets": ("int64", 1),
-        "base": ("int64", 1),
-        "radix": ("int64", 2),
-        "factor": ("int64", 2),
-        "table": ("int64", 2),
-        "refs": ("int64", 1),
-        "targets": ("int32", 2),
-    },
+    {"int32[,]": "attrs targets", "int64": "buckets base refs", "int64[,]": "lines radix factor table"},
     derive=_derived,
 )
 
@@ -136,9 +126,11 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
     ends = np.cumsum(record_sizes(first, item_start))
     place = np.concatenate([np.zeros(1, np.int64), ends])
     shift, numbers = coarse_shifts(weights.total), _attribute_numbers(others, attributes)
-    refs, targets = _references(
-        others, plan.items, items[heads], rows[mine[spread][others.order]], place[direct.size : -1], shift, numbers
-    )
+    refs, targets = np.empty(others.size, np.int64), np.empty((others.size, RANGES), np.int32)
+    _fill_references(
+        others.first, others.item_start, others.items, items[heads], plan.items, rows[mine[spread][others.order]],
+        place[direct.size : -1], shift, numbers, refs, targets,
+    )  # fmt: skip
     order, _ = together(key)
     own = np.repeat(np.arange(others.size), shapes.entries[heads])[order]
     ordered = np.concatenate([mine[~spread][direct.order], mine[spread][others.order]])
@@ -314,24 +306,12 @@ def _attribute_numbers(groups: Groups, attributes: int) -> np.ndarray:
     return numbers
 
 
-def _references(
-    groups: Groups, source: Items, keys: np.ndarray, rows: np.ndarray, place: np.ndarray, shift: np.ndarray,
-    numbers: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """`refs` and `targets` of groups, given the items of their keys, the rows of their conjunctions, their places."""
-    refs, targets = np.empty(groups.size, np.int64), np.empty((groups.size, RANGES), np.int32)
-    _fill_references(
-        groups.first, groups.item_start, groups.items, keys, source, rows, place, shift, numbers, refs,
-        targets,
-    )  # fmt: skip
-    return refs, targets
-
-
 @kernel
 def _fill_references(
     first: np.ndarray, item_start: np.ndarray, items: np.ndarray, keys: np.ndarray, source: Items, rows: np.ndarray,
     place: np.ndarray, shift: np.ndarray, numbers: np.ndarray, refs: np.ndarray, targets: np.ndarray,
 ) -> None:  # fmt: skip
+    """Write `refs` and `targets` of groups, given the items of their keys, the rows of their conjunctions, places."""
     _, attr, kinds, lows, highs, set_start, set_low, set_high = source
     spans = np.empty(RANGES, np.int64)
     proven = np.empty((keys.shape[1], 3), np.int32)

@@ -88,15 +88,6 @@ class Task(NamedTuple):
 
 
 SCRATCH = tuple_of_arrays(
-    Scratch,
-    True,
-    {
-        "stamp": ("uint32", 1),
-        "epoch": ("uint32", 1),
-        "by_attr": ("int32", 2),
-        "by_event": ("int32", 2),
-        "run": ("int64", 1),
-        "counts": ("int64", 1),
-    },
+    Scratch, True, {"uint32": "stamp epoch", "int32[,]": "by_attr by_event", "int64": "run counts"}
 )
-TASK = tuple_of_arrays(Task, True, {"offsets": ("int64", 1), "ends": ("int64", 1)})
+TASK = tuple_of_arrays(Task, True, {"int64": "offsets ends"})

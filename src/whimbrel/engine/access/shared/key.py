@@ -51,7 +51,7 @@ class KeyArrays:
 
     name: type
     prefix: str  # of the stored names
-    types: dict[str, tuple[str, int]] = field(default_factory=dict)  # dtype and dimensions where not int32 and one
+    types: dict[str, str] = field(default_factory=dict)  # as `tuple_of_arrays` takes them
     stored: dict[str, str] = field(default_factory=dict)  # the stored name without prefix, where it is another
     derive: Callable[[Arrays], dict[str, np.ndarray]] = _nothing  # the arrays that are made when a segment is opened
 
@@ -91,9 +91,7 @@ class AccessKey:
 
     names: tuple[str, ...]  # of the kinds that `Plan.take`, `stats` and `plan` tell apart
     arrays: KeyArrays  # the arrays that kernels read
-    lay_out: Callable[
-        [Plan], dict[str, np.ndarray]
-    ]  # the arrays of the conjunctions that it has, by their stored names
+    lay_out: Callable[[Plan], dict[str, np.ndarray]]  # the arrays of its conjunctions, by their stored names
     decode: Callable[[Arrays], Packed]  # the conjunctions that have this key
     explain: Callable[[Arrays, Sequence[str], int], Iterator[Explained]]  # given the names of attributes, and a row
     claim: Callable[[Plan], None] = _pass  # take conjunctions before prices are compared

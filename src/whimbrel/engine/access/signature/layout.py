@@ -49,7 +49,7 @@ class SignatureArrays(NamedTuple):
 SIGNATURE = KeyArrays(
     SignatureArrays,
     "signature_",
-    {"first": ("int32", 2), "bits": ("uint64", 2), "dead": ("uint64", 2)},
+    {"int32[,]": "first", "uint64[,]": "bits dead"},
     stored={"row": "slot"},
 )
 

@@ -39,7 +39,7 @@ class SortedArrays(NamedTuple):
     row: np.ndarray  # int32[m]: its row; never with flags
 
 
-SORTED = KeyArrays(SortedArrays, "sorted_", {"upper": ("uint8", 1)}, stored={"row": "slot"})
+SORTED = KeyArrays(SortedArrays, "sorted_", {"uint8": "upper"}, stored={"row": "slot"})
 
 
 def claim(plan: Plan) -> None:
