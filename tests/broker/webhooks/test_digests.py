@@ -18,7 +18,7 @@ from websockets.sync.client import connect
 from tests.broker.processes import BrokerProcess
 from tests.broker.webhooks.receiver import Receiver
 from tests.broker.webhooks.test_webhooks import SETTINGS, publish, subscribe
-from whimbrel.broker.delivery.digests import closed, digest_of
+from whimbrel.broker.delivery.digests import closed_messages, digest_of
 from whimbrel.broker.delivery.message_reader import StoredMessage
 
 EVERY = {"every": "1s", "max": 4}
@@ -146,7 +146,7 @@ def messages(http: httpx.Client, broker: BrokerProcess, id: str, protocol: str) 
 )
 def test_digests_have_the_closed_windows_and_nothing_else(times: list[int], seconds: int, now: int) -> None:
     messages = [StoredMessage(n, b"%d" % n, time=time) for n, time in enumerate(times)]
-    found = closed(messages, seconds, now)
+    found = closed_messages(messages, seconds, now)
     boundary = now // (seconds * 1_000_000) * seconds * 1_000_000
     assert found == [message for message in messages if message.time < boundary]
     if found:

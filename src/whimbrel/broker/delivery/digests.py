@@ -31,7 +31,7 @@ def next_window(time: int, seconds: int) -> int:
     return window_start(time, seconds) + seconds * _MICROSECONDS
 
 
-def closed(messages: Sequence[StoredMessage], seconds: int, now: int) -> list[StoredMessage]:
+def closed_messages(messages: Sequence[StoredMessage], seconds: int, now: int) -> list[StoredMessage]:
     """The first messages, up to DIGEST_BYTES, whose windows are over."""
     end = window_start(now, seconds)
     found: list[StoredMessage] = []

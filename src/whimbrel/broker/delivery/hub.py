@@ -87,7 +87,7 @@ class Hub:
             self.listen(stream, number)
             if stream.digest != digest:
                 stream.digest = digest
-                stream.outbox.recall()
+                stream.outbox.reread()
 
     def end(self, id: str, reason: str) -> None:
         """Close the stream of a subscription that ended."""
@@ -130,14 +130,14 @@ class Hub:
                     payload = framed[key] = FRAMINGS[key[0]](Cursor(offset), event)
                 stream.outbox.push(offset, payload)
 
-    def recall(self, numbers: NDArray[np.int64]) -> None:
+    def reread(self, numbers: NDArray[np.int64]) -> None:
         """Let the streams of these versions read on from the log: matches of older events have come."""
         by_number = self._by_number
         if by_number:
             open_numbers = np.fromiter(by_number, np.int64, len(by_number))
             for number in np.intersect1d(open_numbers, numbers).tolist():
                 for stream in by_number[number]:
-                    stream.outbox.recall()
+                    stream.outbox.reread()
 
     def counts(self) -> dict[str, int]:
         """Open streams, and what waits in their outboxes or was dropped."""

@@ -95,7 +95,7 @@ class Outbox:
             self._bytes = 0
         self._wake.set()
 
-    def recall(self) -> None:
+    def reread(self) -> None:
         """Wake the stream of a durable subscription: it has more to read in the log."""
         self.spilled = self.policy == "spill"
         self._wake.set()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from time import time_ns
 from typing import TypeAlias
 
-from whimbrel.broker.delivery.digests import closed, digest_of, next_window
+from whimbrel.broker.delivery.digests import closed_messages, digest_of, next_window
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.message_reader import StoredMessage
@@ -102,7 +102,7 @@ async def _follow_digests(
                 await tell_gap(gap)
                 after = Cursor(gap.first - 1)
                 continue
-            ready = closed(found, seconds, now)
+            ready = closed_messages(found, seconds, now)
             if ready:
                 after = ready[-1].cursor
                 yield after, [frame(after, digest_of(ready, seconds))]

@@ -75,14 +75,14 @@ OPERATIONS = Operations()
 @OPERATIONS.add("GET", "/overlay", {200: OBJECT})
 async def status(request: Request) -> Response:
     """Links, topology and routing of this broker."""
-    _look(request)
+    _check_unconstrained(request)
     return answer(await overlay_status(request.app.state.peering))
 
 
 @OPERATIONS.add("GET", "/overlay.svg", {200: "image/svg+xml"})
 async def picture(request: Request) -> Response:
     """Brokers and links as a picture."""
-    _look(request)
+    _check_unconstrained(request)
     drawn = await overlay_picture(request.app.state.peering)
     return Response(drawn, media_type="image/svg+xml", headers={"content-security-policy": "default-src 'none'"})
 
@@ -112,7 +112,7 @@ async def no_link(request: Request) -> Response:
     return await no_socket(request)
 
 
-def _look(request: Request) -> None:
+def _check_unconstrained(request: Request) -> None:
     """Forbidden for a token with rules: counts include everybody's events."""
     principal: Principal = request.scope["whimbrel.principal"]
     if principal.rules:

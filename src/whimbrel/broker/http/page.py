@@ -85,15 +85,15 @@ def _read(folder: Traversable, prefix: str) -> list[tuple[str, _File]]:
 
 async def page(request: Request) -> Response:
     """GET /: the live page."""
-    return _sent(request, "index.html")
+    return _file_answer(request, "index.html")
 
 
 async def file(request: Request) -> Response:
     """GET /page/...: a file that the live page loads."""
-    return _sent(request, request.path_params["name"])
+    return _file_answer(request, request.path_params["name"])
 
 
-def _sent(request: Request, name: str) -> Response:
+def _file_answer(request: Request, name: str) -> Response:
     found = _files().get(name)
     if found is None:
         raise NotFound(f"Expected a file of the live page, but {name[:80]!r} is none")

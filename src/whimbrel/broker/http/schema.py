@@ -44,7 +44,7 @@ class ExtensionsAnswer(msgspec.Struct):
     version: int
 
 
-def _reader(request: Request) -> None:
+def _check_reader(request: Request) -> None:
     """Whoever publishes or subscribes may read the schema."""
     principal: Principal = request.scope["whimbrel.principal"]
     if not principal.scopes & frozenset(_READERS):
@@ -60,7 +60,7 @@ OPERATIONS = Operations()
 )
 async def schema(request: Request) -> Response:
     """The schema, extensions included, as a document that --schema takes."""
-    _reader(request)
+    _check_reader(request)
     document, etag = broker_of(request).schemas.document()
     return _cached(request, document, etag)
 
@@ -76,7 +76,7 @@ async def schema(request: Request) -> Response:
 )
 async def view(request: Request) -> Response:
     """What an event of some types must and may have."""
-    _reader(request)
+    _check_reader(request)
     types = [name for name in request.query_params.get("types", "").split(",") if name]
     if not 1 <= len(types) <= VIEW_TYPES:
         raise BadRequest(f"Expected types=a,b with 1 to {VIEW_TYPES:,} event types")

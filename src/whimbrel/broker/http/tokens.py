@@ -52,7 +52,7 @@ OPERATIONS = Operations()
 async def create(request: Request) -> Response:
     """Create a token; its text is shown once."""
     principal_of(request, "admin")
-    asked = await _asked(request)
+    asked = await _read_request(request)
     token = await broker_of(request).tokens.create(asked.name, asked.scopes, asked.tenant, asked.rules)
     return answer(TokenMade(asked.name, token), 201, {"cache-control": "no-store"})
 
@@ -70,7 +70,7 @@ async def listing(request: Request) -> Response:
 async def change(request: Request) -> Response:
     """Give a token other rights: its filters follow, and its streams are closed."""
     principal_of(request, "admin")
-    asked = await _asked(request)
+    asked = await _read_request(request)
     await broker_of(request).tokens.change(request.path_params["name"], asked.scopes, asked.tenant, asked.rules)
     return Response(status_code=204)
 
@@ -83,5 +83,5 @@ async def revoke(request: Request) -> Response:
     return Response(status_code=204)
 
 
-async def _asked(request: Request) -> TokenRequest:
+async def _read_request(request: Request) -> TokenRequest:
     return read_body(await body_of(request), _requests, "invalid-token")

@@ -138,7 +138,7 @@ async def disable(request: Request) -> Response:
 @OPERATIONS.add("POST", f"{_ONE}/test", {200: SendAnswer}, errors=(404, 409))
 async def test(request: Request) -> Response:
     """Send an event of type whimbrel.test to the sink."""
-    return _sent(await broker_of(request).webhooks.test(_held(request)))
+    return _send_answer(await broker_of(request).webhooks.test(_held(request)))
 
 
 @OPERATIONS.add(
@@ -165,7 +165,7 @@ async def redeliver(request: Request) -> Response:
     text = request.path_params["number"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise NotFound(f"Expected the number of a dead letter, but got {text[:40]!r}")
-    return _sent(await broker_of(request).webhooks.redeliver(_held(request), int(text)))
+    return _send_answer(await broker_of(request).webhooks.redeliver(_held(request), int(text)))
 
 
 @OPERATIONS.add("POST", _CALLBACK, {200: OBJECT}, headers=_ALLOWED_RATE, errors=(404,))
@@ -191,5 +191,5 @@ def _held(request: Request) -> StoredSubscription:
     return broker_of(request).subscriptions.find(request.path_params["id"], principal)
 
 
-def _sent(result: SendResult) -> Response:
+def _send_answer(result: SendResult) -> Response:
     return answer(SendAnswer(result.problem is None, result.seconds, result.status, result.problem))

@@ -22,7 +22,7 @@ from whimbrel.broker.peering.link import Link
 from whimbrel.broker.peering.link_session import LinkSession
 from whimbrel.broker.peering.log_feed import LogFeed
 from whimbrel.broker.peering.router_thread import RouterThread, restore
-from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings, Sent, unwired
+from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings, Sent, from_wire
 from whimbrel.broker.peering.wire import BadLink, Region
 from whimbrel.broker.requests.entries import (
     FORWARDED_EVENTS,
@@ -304,7 +304,7 @@ class Peering:
 
             def route(router: LinkRouter) -> list[Sent]:
                 try:
-                    read = unwired(message)
+                    read = from_wire(message)
                 except WhimbrelError:
                     router.router.counters.malformed += 1
                     return []

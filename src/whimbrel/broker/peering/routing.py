@@ -80,12 +80,12 @@ class LinkRouter:
         effects = self.router.subscribe(f"{id}@{number}", Interest(filter), monotonic())
         if former is not None:
             effects.sent += self.router.unsubscribe(f"{id}@{former}", monotonic()).sent
-        return self._told(effects)
+        return self._messages_of(effects)
 
     def end(self, id: str) -> list[Sent]:
         """Remove a local subscription."""
         number = self._versions.pop(id, None)
-        return [] if number is None else self._told(self.router.unsubscribe(f"{id}@{number}", monotonic()))
+        return [] if number is None else self._messages_of(self.router.unsubscribe(f"{id}@{number}", monotonic()))
 
     def join(self, peer: str, rules: Rules) -> None:
         """Add a peer; `rules` constrain what it may see."""
@@ -101,7 +101,7 @@ class LinkRouter:
         for ours in theirs.values():
             self._uses.pop((peer, ours), None)
         del self._rules[peer]
-        return self._told(self.router.unlink(peer))
+        return self._messages_of(self.router.unlink(peer))
 
     def readable(self, peer: str, added: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return those of a peer's filters that are new, parse, and are within the limit; count others as refused."""
@@ -133,7 +133,7 @@ class LinkRouter:
                 interest = Interest(constrain(Filter.parse(text), self._rules[peer]), tenant)
                 theirs[key] = interest.key
                 self._uses[peer, interest.key] += 1
-                sent += self._told(self.router.handle(peer, router_messages.Subscribe(interest), monotonic()))
+                sent += self._messages_of(self.router.handle(peer, router_messages.Subscribe(interest), monotonic()))
         for key in removed:
             ours = theirs.pop(key, None)
             if ours is None:
@@ -141,7 +141,7 @@ class LinkRouter:
             self._uses[peer, ours] -= 1
             if not self._uses[peer, ours]:
                 del self._uses[peer, ours]
-                sent += self._told(self.router.handle(peer, router_messages.Unsubscribe(ours), monotonic()))
+                sent += self._messages_of(self.router.handle(peer, router_messages.Unsubscribe(ours), monotonic()))
         return sent
 
     def held(self, peer: str) -> list[bytes]:
@@ -150,22 +150,22 @@ class LinkRouter:
 
     def resume(self, peer: str, held: set[bytes]) -> list[Sent]:
         """Tell a peer that has connected how our filters differ from those that it has: the keys in `held`."""
-        return self._told(self.router.resume(peer, held))
+        return self._messages_of(self.router.resume(peer, held))
 
     def tree_message(self, peer: str, message: router_messages.Message) -> list[Sent]:
         """Handle a peer's message about the tree or the optimizer."""
         if peer not in self._theirs:
             return []
-        return self._told(self.router.handle(peer, message, monotonic()))
+        return self._messages_of(self.router.handle(peer, message, monotonic()))
 
     def optimize(self) -> list[Sent]:
         """Become the optimizer."""
-        return self._told(self.router.optimize(monotonic()))
+        return self._messages_of(self.router.optimize(monotonic()))
 
     def tick(self) -> list[Sent]:
         """Publish a version of the tree, if one is due."""
         due = self.router.due(monotonic())
-        return self._told(self.router.tick(monotonic())) if due is not None and due <= monotonic() else []
+        return self._messages_of(self.router.tick(monotonic())) if due is not None and due <= monotonic() else []
 
     def outgoing(self, peer: str, events: Iterable[LoggedEvent]) -> list[wire.ForwardedItem]:
         """Return those of some events that a peer wants, as they are sent."""
@@ -213,13 +213,13 @@ class LinkRouter:
             if self.route(event).mask == 0:
                 self.router.counters.false_positives += 1
 
-    def _told(self, effects: Effects) -> list[Sent]:
+    def _messages_of(self, effects: Effects) -> list[Sent]:
         """Turn the effects of a call into messages, and make all kept routes invalid."""
         self._generation += 1
-        return [(peer, _wired(message)) for peer, message in effects.sent]
+        return [(peer, _to_wire(message)) for peer, message in effects.sent]
 
 
-def _wired(message: router_messages.Message) -> wire.LinkMessage:
+def _to_wire(message: router_messages.Message) -> wire.LinkMessage:
     match message:
         case router_messages.Subscribe(interest):
             return wire.Filters([(interest.tenant, interest.text)])
@@ -238,7 +238,7 @@ def _wired(message: router_messages.Message) -> wire.LinkMessage:
             raise AssertionError("events are forwarded from the log")
 
 
-def unwired(message: wire.LinkMessage) -> router_messages.Message | None:
+def from_wire(message: wire.LinkMessage) -> router_messages.Message | None:
     """The message to a router that a wire message about the tree or the optimizer stands for; None for any other.
 
     WhimbrelError if it cannot be read.

@@ -12,6 +12,12 @@ from whimbrel.broker.peering.routing import LinkRouter
 from whimbrel.overlay.picture import Drawing, draw_overlay
 from whimbrel.overlay.topology import LinkClosesCycle, Topology
 
+_LINK_COUNTS = ("events_in", "events_out", "repeated_events", "refused_events", "refused_prefixes", "refused_messages")
+_ROUTER_COUNTS = (
+    "content_matches", "fallbacks", "malformed", "false_positives", "filter_messages", "suppressed_filters",
+    "tree_updates",
+)  # fmt: skip
+
 
 async def overlay_status(peering: Peering) -> dict[str, Any]:
     """The overlay as this broker knows it. Counts are those since its start."""
@@ -65,12 +71,7 @@ def _link_status(peering: Peering, link: Link, filters: int) -> dict[str, Any]:
         "filters": filters,
         "cursor": link.cursor,
         "lag": None if link.cursor is None else max(0, peering.log.end - link.cursor),
-        "events_in": link.events_in,
-        "events_out": link.events_out,
-        "repeated_events": link.repeated_events,
-        "refused_events": link.refused_events,
-        "refused_prefixes": link.refused_prefixes,
-        "refused_messages": link.refused_messages,
+        **{name: getattr(link, name) for name in _LINK_COUNTS},
         "missed_entries": link.missed,
     }
 
@@ -88,14 +89,8 @@ def _routing_status(routing: LinkRouter) -> dict[str, Any]:
         "optimizer": router.leader or None,
         "filters": len(router.interests),
         "filters_of_peers": {peer: len(routing.held(peer)) for peer in routing.peers},
-        "content_matches": counters.content_matches,
-        "fallbacks": counters.fallbacks,
-        "malformed": counters.malformed,
-        "false_positives": counters.false_positives,
-        "filter_messages": counters.filter_messages,
-        "suppressed_filters": counters.suppressed_filters,
+        **{name: getattr(counters, name) for name in _ROUTER_COUNTS},
         "refused_filters": counters.refused_filters + routing.refused_filters,
-        "tree_updates": counters.tree_updates,
         "prefix_bytes": median(counters.prefix_bytes) if counters.prefix_bytes else None,
         "prefix_nodes": median(counters.prefix_nodes) if counters.prefix_nodes else None,
     }

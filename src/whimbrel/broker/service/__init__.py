@@ -5,6 +5,7 @@ opening                               opens a data directory, and brings every f
 runtime                               the event loop, the queue of the sequencer, pools of threads
 principal, tokens                     who makes a request, and what a token may do
 subscriptions, subscription_registry  creates, replaces and ends subscriptions; the registry is the sequencer's view
+pending                               what is decided and not in the store yet
 publications, spaces                  publications and subject spaces, on behalf of principals
 delivery                              pulls, acknowledgements, streams
 webhooks, sink_secrets                webhooks and their secrets, on behalf of principals

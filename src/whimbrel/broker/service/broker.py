@@ -42,13 +42,13 @@ from whimbrel.broker.service.delivery import Delivery
 from whimbrel.broker.service.disk_space import DiskSpace
 from whimbrel.broker.service.matches import MatchCommits
 from whimbrel.broker.service.opening import match_waiting, open_directory
+from whimbrel.broker.service.pending import Pending
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.publications import PublicationService
 from whimbrel.broker.service.quotas import Quotas
 from whimbrel.broker.service.retention import Retention
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.schema_service import SchemaService
-from whimbrel.broker.service.sink_secrets import HeldSecrets
 from whimbrel.broker.service.spaces import SpaceService
 from whimbrel.broker.service.spark_process import SparkProcess
 from whimbrel.broker.service.subscription_registry import Registry
@@ -102,17 +102,17 @@ class Broker:
         self.feed = LiveFeed(self._counts, opened.store)
         self.runtime = Runtime()
         self.live = LiveIndex(opened.index, opened.constrained, settings.engine != "inline")
-        self.space = DiskSpace(opened.directory, settings.disk_reserve_bytes)
+        self.disk = DiskSpace(opened.directory, settings.disk_reserve_bytes)
         self._topics = StatefulTopics(settings, opened.index.timestamps, opened.store)
-        self._registry = Registry(self.live, self._topics, opened.store, opened.history, self.space)
+        self._registry = Registry(self.live, self._topics, opened.store, opened.history, self.disk)
         publishing = Publishing(self.live, opened.ids, opened.watermark, opened.store.origins())
         self.sequencer = Sequencer(
-            publishing, opened.writer, opened.ids, self._fold, self._settle, self._fail, self.space.check, self._topics
+            publishing, opened.writer, opened.ids, self._fold, self._settle, self._fail, self.disk.check, self._topics
         )
         submit = self.runtime.submit = self.sequencer.submit
         self.matches = MatchCommits(self.runtime, opened)
         self.retention = Retention(opened, settings, submit)
-        self._upkeep = Upkeep(opened, self.live, self._registry, self.retention, self.space, submit, self._fail)
+        self._upkeep = Upkeep(opened, self.live, self._registry, self.retention, self.disk, submit, self._fail)
         self._make_services()
 
     def _make_services(self) -> None:
@@ -126,7 +126,7 @@ class Broker:
         self.on_disk.append(self.schemas.on_disk)
         self._upkeep.every_round += [self.publications.expire, self.schemas.announce]
         self.tokens = Tokens(runtime, registry, store, self.hub)
-        self._secrets = HeldSecrets(store)
+        self._secrets = Pending(store.webhooks.secrets)
         quotas = Quotas(settings, store, opened.index)
         self.subscriptions = Subscriptions(
             runtime, self.live, registry, self.tokens, quotas, self._secrets, store, opened.reader
@@ -216,12 +216,12 @@ class Broker:
                 isinstance(change, SubscriptionPut | SubscriptionEnd) for _, change in group.changes
             )
             if any(isinstance(change, TokenPut | TokenEnd) for _, change in group.changes):
-                self.tokens.folded()
+                self.tokens.folded(group.changes)
             for offset, change in group.changes:
                 if isinstance(change, SubscriptionPut | SubscriptionEnd):
                     self._registry.folded(offset, change)
                 elif isinstance(change, SinkSecrets):
-                    self._secrets.folded(offset, change)
+                    self._secrets.folded(change.id, offset)
             self.webhooks.folded(group.changes)
             for commit in commits:
                 self.matches.folded(commit)
@@ -246,7 +246,7 @@ class Broker:
         if group.events and self.settings.engine != "inline":
             self.runtime.call(self.matches.tell)
         if brought:
-            self.runtime.call(self.hub.recall, np.unique(numbers))
+            self.runtime.call(self.hub.reread, np.unique(numbers))
 
     def _tell(self, group: RequestGroup, pairs: Any) -> None:
         """Push the messages of a group to open streams. Called in the event loop."""

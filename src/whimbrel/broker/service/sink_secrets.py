@@ -1,4 +1,4 @@
-"""The secrets of subscriptions with a sink, as the sequencer sees them: in the store, or not on disk yet."""
+"""The secrets of subscriptions with a sink: what they are when one is created, replaced, or rotates them."""
 
 from __future__ import annotations
 
@@ -7,34 +7,10 @@ from whimbrel.broker.requests.errors import Unprocessable
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, read_spec
 from whimbrel.broker.requests.webhook_sinks import HTTP, new_signing_secret, read_sink, read_url, secret_bytes
 from whimbrel.broker.service.principal import Principal
-from whimbrel.broker.store import Store, StoredSubscription
+from whimbrel.broker.store import StoredSubscription
 
 KEPT_SECONDS = 86_400
 """How long a secret signs beside the one that replaced it, if nothing else is asked for."""
-
-
-class HeldSecrets:
-    """Who has which secrets. All methods but `folded` run in the sequencer."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._pending: dict[str, tuple[int, SinkSecrets]] = {}
-
-    def held(self, id: str) -> SinkSecrets | None:
-        """The secrets of a subscription, also if the store has not seen them yet."""
-        pending = self._pending.get(id)
-        return self._store.webhooks.secrets(id) if pending is None else pending[1]
-
-    def put(self, offset: int, secrets: SinkSecrets) -> SinkSecrets:
-        """Remember secrets that are appended at an offset."""
-        self._pending[secrets.id] = offset, secrets
-        return secrets
-
-    def folded(self, offset: int, secrets: SinkSecrets) -> None:
-        """Forget secrets that the store has now."""
-        pending = self._pending.get(secrets.id)
-        if pending is not None and pending[0] <= offset:
-            del self._pending[secrets.id]
 
 
 def first_secrets(request: SubscriptionRequest, id: str) -> SinkSecrets | None:

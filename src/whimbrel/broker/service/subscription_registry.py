@@ -14,6 +14,7 @@ from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unp
 from whimbrel.broker.requests.subscriptions import entry_of, filter_of, read_spec
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.disk_space import DiskSpace
+from whimbrel.broker.service.pending import Pending
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
@@ -35,27 +36,24 @@ class Registry:
         self._store = store
         self._history = history
         self._space = space
-        # Changes that the store has not seen yet: the offset and the new version, None for an end.
-        self._pending: dict[str, tuple[int, StoredSubscription | None]] = {}
+        self._pending = Pending(store.subscription)
 
     def held(self, id: str, principal: Principal) -> StoredSubscription:
         """The newest version, also if it is not in the store yet."""
-        pending = self._pending.get(id)
-        held = self._store.subscription(id) if pending is None else pending[1]
+        held = self._pending.newest(id)
         if held is None or not (principal.sees_all or held.owner == principal.name):
             raise NotFound(f"Expected the id of a subscription, but {id[:80]!r} is none")
         return held
 
     def is_taken(self, id: str) -> bool:
         """Whether there is a subscription of that id."""
-        pending = self._pending.get(id)
-        return self._store.subscription(id) is not None if pending is None else pending[1] is not None
+        return self._pending.newest(id) is not None
 
     def owned(self, name: str) -> list[StoredSubscription]:
         """All subscriptions of a token, also those that the store has not seen yet."""
-        pending = dict(self._pending)
+        decided = self._pending.decided()
         held = {one.id: one for one in self._store.subscriptions("", 1 << 62, name)}
-        for id, (_, newest) in pending.items():
+        for id, newest in decided.items():
             held.pop(id, None)
             if newest is not None and newest.owner == name:
                 held[id] = newest
@@ -133,7 +131,7 @@ class Registry:
             put.id, number, first, put.owner, put.text, put.dialect, bytes(put.spec), put.protocol, put.created,
             put.start, put.expires, msgspec.json.encode(put.rules).decode(), put.on, put.tenant,
         )  # fmt: skip
-        self._pending[put.id] = number, made
+        self._pending.note(put.id, number, made)
         return made
 
     def rebuild(self, number: int, held: StoredSubscription, rules: dict[str, Any], tenant: str) -> SubscriptionPut:
@@ -160,14 +158,12 @@ class Registry:
             self._live.remove(held.number)
         else:
             self._topics.end(held)
-        self._pending[held.id] = offset, None
+        self._pending.note(held.id, offset, None)
         self._history.forget(held.first)
 
     def folded(self, offset: int, change: SubscriptionPut | SubscriptionEnd) -> None:
         """Forget a change that the store has applied."""
-        pending = self._pending.get(change.id)
-        if pending is not None and pending[0] <= offset:
-            del self._pending[change.id]
+        self._pending.folded(change.id, offset)
 
 
 def _refusal(error: WhimbrelError) -> BrokerError:

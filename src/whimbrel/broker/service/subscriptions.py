@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut
+from whimbrel.broker.requests.entries import Change, SinkSecrets, SubscriptionEnd, SubscriptionPut
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, PreconditionFailed, Unprocessable
 from whimbrel.broker.requests.subscriptions import (
     SubscriptionRequest,
@@ -25,10 +25,11 @@ from whimbrel.broker.requests.subscriptions import (
     read_time,
 )
 from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.service.pending import Pending
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.quotas import Quotas
 from whimbrel.broker.service.runtime import Runtime
-from whimbrel.broker.service.sink_secrets import HeldSecrets, check_waiver, first_secrets, next_secrets
+from whimbrel.broker.service.sink_secrets import check_waiver, first_secrets, next_secrets
 from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.store import Store, StoredSubscription
@@ -51,7 +52,7 @@ class Subscriptions:
     _registry: Registry
     _tokens: Tokens
     _quotas: Quotas
-    _secrets: HeldSecrets
+    _secrets: Pending[SinkSecrets | None]
     _store: Store
     _log: LogReader
 
@@ -70,7 +71,7 @@ class Subscriptions:
             entry = msgspec.structs.replace(put, start=None if start is None or start >= offset else start)
             made = self._registry.admit(offset, offset, entry, filter)
             secrets = first_secrets(asked[0], entry.id)
-            return [entry] if secrets is None else [entry, self._secrets.put(offset + 1, secrets)], made
+            return [entry] if secrets is None else [entry, self._note(offset + 1, secrets)], made
 
         return cast("StoredSubscription", await self._runtime.decide(decide))
 
@@ -97,8 +98,8 @@ class Subscriptions:
             entry = msgspec.structs.replace(put, owner=held.owner, created=held.created, start=held.start)
             made = self._registry.admit(offset, held.first, entry, filter)
             self._live.remove(held.number)
-            secrets = next_secrets(asked[0], held, self._secrets.held(id))
-            return [entry] if secrets is None else [entry, self._secrets.put(offset + 1, secrets)], made
+            secrets = next_secrets(asked[0], held, self._secrets.newest(id))
+            return [entry] if secrets is None else [entry, self._note(offset + 1, secrets)], made
 
         return cast("StoredSubscription", await self._runtime.decide(decide))
 
@@ -126,10 +127,15 @@ class Subscriptions:
             changes, results = self._registry.admit_many(offset, entries, given)
             for (request, _), result in zip(asked, results, strict=True):
                 if isinstance(result, StoredSubscription) and (secrets := first_secrets(request, result.id)):
-                    changes.append(self._secrets.put(offset + len(changes), secrets))
+                    changes.append(self._note(offset + len(changes), secrets))
             return changes, results
 
         return cast("list[StoredSubscription | BrokerError]", await self._runtime.decide(decide))
+
+    def _note(self, offset: int, secrets: SinkSecrets) -> SinkSecrets:
+        """Note secrets whose entry gets an offset, and return them."""
+        self._secrets.note(secrets.id, offset, secrets)
+        return secrets
 
     async def checked(self, request: SubscriptionRequest, principal: Principal) -> Filter:
         """The filter that would be matched; raises what `create` would, but for quotas."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from whimbrel.broker.delivery.hub import Hub
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, TokenEnd, TokenPut
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unauthorized
+from whimbrel.broker.service.pending import Pending
 from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate, check_rights, new_secret, principal_of
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscription_registry import Registry
@@ -25,15 +26,18 @@ class Tokens:
         self._registry = registry
         self._store = store
         self._hub = hub
-        self._decided: dict[str, TokenPut | None] = {}  # changes since the start, as the sequencer knows them
+        self._pending = Pending(self._stored_put)
         self.stored: dict[str, Token] = {}
         self.internal: dict[str, Token] = {}
         """Tokens of the broker's own processes, which live as long as it does and are in no log."""
-        self.folded()
+        self.folded(())
 
-    def folded(self) -> None:
-        """Note that the store has applied a change of tokens."""
+    def folded(self, changes: Sequence[tuple[int, Change]]) -> None:
+        """Note that the store has applied changes, some of them of tokens."""
         self.stored = {token.name: token for token in self._store.tokens()}
+        for offset, change in changes:
+            if isinstance(change, TokenPut | TokenEnd):
+                self._pending.folded(change.name, offset)
 
     def create_internal(self, name: str, scope: str) -> str:
         """Create a token for a process that the broker starts. It is not stored."""
@@ -55,10 +59,10 @@ class Tokens:
         token, digest = new_secret(name)
         entry = TokenPut(name, digest, check_rights(name, scopes, rules or {}), tenant, rules or {})
 
-        def decide(_: int) -> tuple[list[Change], object]:
-            if self._newest(name) is not None:
+        def decide(offset: int) -> tuple[list[Change], object]:
+            if self._pending.newest(name) is not None:
                 raise Conflict(f"Expected a new name, but there is a token {name!r}")
-            self._decided[name] = entry
+            self._pending.note(name, offset, entry)
             return [entry], token
 
         made = cast("str", await self._runtime.decide(decide))
@@ -71,7 +75,8 @@ class Tokens:
 
         def decide(offset: int) -> tuple[list[Change], object]:
             held = self._held(name)
-            self._decided[name] = changed = TokenPut(name, held.digest, chosen, tenant, rules)
+            changed = TokenPut(name, held.digest, chosen, tenant, rules)
+            self._pending.note(name, offset, changed)
             changes: list[Change] = [changed]
             for subscription in self._registry.owned(name):
                 if held.rules != rules or (held.tenant != tenant and subscription.on != "events"):
@@ -94,7 +99,7 @@ class Tokens:
 
         def decide(offset: int) -> tuple[list[Change], object]:
             self._held(name)
-            self._decided[name] = None
+            self._pending.note(name, offset, None)
             owned = self._registry.owned(name)
             for subscription in owned:
                 self._registry.end(offset, subscription)
@@ -116,22 +121,20 @@ class Tokens:
 
     def check_rules(self, owner: str, rules: Rules) -> None:
         """Refuse what was prepared under rules that no longer hold. Only in the sequencer."""
-        token = self._newest(owner)
+        token = self._pending.newest(owner)
         if token is None and owner != ANYBODY.name:
             raise Unauthorized("Expected a token that is known here, but it was revoked")
         if dict(rules) != (token.rules if token is not None else {}):
             raise Conflict("Expected the rules of the token to stay, but they have just changed: try again")
 
     def _held(self, name: str) -> TokenPut:
-        held = self._newest(name)
+        held = self._pending.newest(name)
         if held is None:
             raise NotFound(f"Expected the name of a token, but {name[:80]!r} is none")
         return held
 
-    def _newest(self, name: str) -> TokenPut | None:
-        """A token as the sequencer knows it, also if its last change is not on disk yet."""
-        if name in self._decided:
-            return self._decided[name]
+    def _stored_put(self, name: str) -> TokenPut | None:
+        """A token as the store has it."""
         token = self.stored.get(name)
         if token is None:
             return None

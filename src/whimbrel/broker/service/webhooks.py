@@ -15,9 +15,10 @@ from whimbrel.broker.requests.entries import Change, SinkSecrets, SubscriptionEn
 from whimbrel.broker.requests.errors import Conflict, NotFound
 from whimbrel.broker.requests.subscriptions import time_text
 from whimbrel.broker.requests.webhook_sinks import HTTP
+from whimbrel.broker.service.pending import Pending
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
-from whimbrel.broker.service.sink_secrets import HeldSecrets, rotated
+from whimbrel.broker.service.sink_secrets import rotated
 from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.store import Attempt, Cursor, Store, StoredSubscription, UndeliveredMessage, WebhookState
 from whimbrel.broker.webhooks.channel import Channel
@@ -39,7 +40,7 @@ class Webhooks:
 
     _runtime: Runtime
     _registry: Registry
-    _secrets: HeldSecrets
+    _secrets: Pending[SinkSecrets | None]
     _engine: WebhookEngine
     _store: Store
     _reader: MessageReader
@@ -75,7 +76,7 @@ class Webhooks:
         if state is None or state.sink != target.sink:
             state = WebhookState(target.sink)
         has_consent = state.consent == "granted" or target.settings.consent == "waived"
-        shown: dict[str, object] = {"state": _name_of(state, has_consent)}
+        shown: dict[str, object] = {"state": _state_name(state, has_consent)}
         shown["consent"] = "waived" if target.settings.consent == "waived" else state.consent
         optional = {
             "reason": state.disabled,
@@ -93,8 +94,9 @@ class Webhooks:
         def decide(offset: int) -> tuple[list[Change], object]:
             held = self._registry.held(id, principal)
             _check_sink(held)
-            made = rotated(self._secrets.held(id), id, secret, keep, time_ns() // 1_000)
-            return [self._secrets.put(offset, made)], made.signing[0].secret
+            made = rotated(self._secrets.newest(id), id, secret, keep, time_ns() // 1_000)
+            self._secrets.note(id, offset, made)
+            return [made], made.signing[0].secret
 
         return cast("str", await self._runtime.decide(decide))
 
@@ -225,7 +227,7 @@ def _check_sink(held: StoredSubscription) -> None:
         raise Conflict(f'Expected a subscription with the protocol "HTTP", but its protocol is {held.protocol}')
 
 
-def _name_of(state: WebhookState, has_consent: bool) -> str:
+def _state_name(state: WebhookState, has_consent: bool) -> str:
     if state.disabled is not None:
         return "disabled"
     if not has_consent:

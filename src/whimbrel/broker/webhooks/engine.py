@@ -34,7 +34,7 @@ from whimbrel.broker.webhooks.delivering import Deliverer
 from whimbrel.broker.webhooks.host_queues import HostQueues
 from whimbrel.broker.webhooks.http_client import IDLE_SECONDS, WebhookClient
 from whimbrel.broker.webhooks.timed_channels import TimedChannels
-from whimbrel.broker.webhooks.watched import WatchedNumbers, behind
+from whimbrel.broker.webhooks.watched import WatchedNumbers, lagging_subscriptions
 
 IN_FLIGHT = 1_024
 """Requests at one time, at most."""
@@ -187,7 +187,9 @@ class WebhookEngine:
         """Wake the subscriptions that have messages behind their cursor, and those that are tried again."""
         while not self._stopping:
             try:
-                waiting = await self._loop.run_in_executor(None, behind, self._store.webhooks, self._lists)
+                waiting = await self._loop.run_in_executor(
+                    None, lagging_subscriptions, self._store.webhooks, self._lists
+                )
             except Exception:
                 self._in_trouble("what waits for webhooks could not be read")
                 await asyncio.sleep(TROUBLE_SECONDS)

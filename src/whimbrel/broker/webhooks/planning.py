@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from time import time
 
-from whimbrel.broker.delivery.digests import DIGEST_BYTES, closed, next_window
+from whimbrel.broker.delivery.digests import DIGEST_BYTES, closed_messages, next_window
 from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.store import Cursor
@@ -57,7 +57,7 @@ class RequestPlanner:
             return [], IDLE if complete else AT_ONCE
         if until is None:
             if target.digest is not None:
-                ready = closed(messages[: target.batch], target.digest.seconds, now_us())
+                ready = closed_messages(messages[: target.batch], target.digest.seconds, now_us())
                 if not ready:
                     return [], next_window(messages[0].time, target.digest.seconds) / 1e6
                 messages = ready

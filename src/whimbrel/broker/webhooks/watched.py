@@ -46,7 +46,7 @@ class WatchedNumbers:
         return found
 
 
-def behind(store: WebhookStore, lists: RunSet) -> list[str]:
+def lagging_subscriptions(store: WebhookStore, lists: RunSet) -> list[str]:
     """The ids of subscriptions with a sink that have messages behind their cursor, may have some, or are tried again.
 
     Costs a search for all numbers in each run of the lists: some milliseconds for 100,000 subscriptions.
