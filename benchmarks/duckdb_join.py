@@ -57,19 +57,19 @@ class DuckdbJoin(Rival):
             self._queries.append(f"SELECT event, owner FROM events, scanned WHERE {rest}")
 
     def pairs(self, events: pa.Table) -> Iterator[Pairs]:
+        for first, batch in self._batches(events):
+            yield batch["event"].to_numpy() + first, self._ids[batch["owner"].to_numpy()]
+
+    def run(self, events: pa.Table) -> int:
+        return sum(batch.num_rows for _, batch in self._batches(events))
+
+    def _batches(self, events: pa.Table) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of (event, owner), each with the number of the first event that its query was given."""
         for first in range(0, events.num_rows, EVENTS):
             self._prepare(events.slice(first, EVENTS))
             for query in self._queries:
                 for batch in self._database.sql(query).to_arrow_reader():
-                    yield batch["event"].to_numpy() + first, self._ids[batch["owner"].to_numpy()]
-
-    def run(self, events: pa.Table) -> int:
-        found = 0
-        for first in range(0, events.num_rows, EVENTS):
-            self._prepare(events.slice(first, EVENTS))
-            for query in self._queries:
-                found += sum(batch.num_rows for batch in self._database.sql(query).to_arrow_reader())
-        return found
+                    yield first, batch
 
     def close(self) -> None:
         if hasattr(self, "_database"):

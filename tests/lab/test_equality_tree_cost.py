@@ -102,7 +102,7 @@ def test_mean_of_visited_nodes_converges_to_the_exact_cost_and_stays_under_the_b
     assert 400 < exact < 475  # 437 in the digest's draw
     visits = []
     for batch in range(1, 81):
-        tree.count_batch([{f"a{i}": random.randrange(3) for i in range(30)} for _ in range(50)])
+        tree.match_batch([{f"a{i}": random.randrange(3) for i in range(30)} for _ in range(50)])
         visits.append(int(tree.stats()["nodes_visited"]) / 50 - sum(visits))
         assert tree.stats()["events"] == 50 * batch
     error = stdev(visits) / len(visits) ** 0.5

@@ -70,7 +70,7 @@ class _Subscription:
         return valid[-1] if valid else None
 
 
-def judge(history: Iterable[Line], timestamps: Iterable[str] = ()) -> HistoryVerdict:
+def judge(history: Iterable[Line]) -> HistoryVerdict:
     """Judge a history, line by line."""
     verdict = HistoryVerdict()
     attempted: dict[_Key, Event] = {}
@@ -87,7 +87,7 @@ def judge(history: Iterable[Line], timestamps: Iterable[str] = ()) -> HistoryVer
         op = line["op"]
         if op == "attempt":
             event = line["event"]
-            attempted[event["source"], event["id"]] = Event.of(event, timestamps)
+            attempted[event["source"], event["id"]] = Event.of(event)
         elif op == "acked":
             key = line["source"], line["id"]
             acked.add(key)

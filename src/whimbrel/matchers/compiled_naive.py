@@ -55,8 +55,8 @@ class CompiledNaive(FrozenMatcher):
     >>> naive.add_many([("red", "color = 'red' AND price < 9"), ("other", "color != 'red'")])
     >>> naive.match({"price": 3, "color": "red"})
     ['cheap', 'red']
-    >>> naive.count_batch([{"price": 3, "color": "red"}, {"color": "blue"}])
-    (2, 3)
+    >>> naive.match_batch([{"price": 3, "color": "red"}, {"color": "blue"}])["event"].to_pylist()
+    [0, 0, 1]
     """
 
     name = "compiled_naive"

@@ -67,14 +67,6 @@ class FrozenMatcher(BulkMatcher):
         for links, rows, ends in self._runs(events):
             yield links.expand(rows, ends)
 
-    def count_batch(self, events: object) -> tuple[int, int]:
-        """How many events there are, and how many pairs of event and matching subscription."""
-        seen = matches = 0
-        for links, rows, ends in self._runs(events):
-            seen += len(ends)
-            matches += links.count(rows, ends)
-        return seen, matches
-
     def _match_all(self, events: object) -> pa.Table:
         rows, places, seen = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int32)], 0
         for starts, found in self.match_blocks(events):
@@ -261,12 +253,6 @@ class RowHolders:
         found = _expand(rows, ends, self.start, self.places, self.always, self._stamps, self._epoch, starts, out)
         self._epoch += len(ends)
         return starts, out[:found]
-
-    def count(self, rows: Int32s, ends: Int64s) -> int:
-        """How many places the rows of some events have."""
-        if self.several:
-            return len(self.expand(rows, ends)[1])
-        return int(_total(rows, self.start)) + len(ends) * len(self.always)
 
 
 @kernel

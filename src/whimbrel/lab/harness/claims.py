@@ -93,11 +93,11 @@ def ratio(text: str, measure: str, top: str, bottom: str, expected: float, where
     return Claim(text, test)
 
 
-def saving(text: str, measure: str, less: str, more: str, expected: float, where: Where | None = None) -> Claim:
+def saving(text: str, measure: str, less: str, more: str, expected: float) -> Claim:
     """The share that `less` saves of `more`, the median over all points, is within a factor of 2 of the claimed one."""
 
     def test(measures: Measures) -> Outcome:
-        pairs = _pairs(measures, measure, less, more, where)
+        pairs = _pairs(measures, measure, less, more)
         if not pairs:
             return UNTESTED
         found = 1 - median(_ratio(*pair) for pair in pairs)
@@ -144,10 +144,10 @@ def slope(
     return Claim(text, test)
 
 
-def below_linear(text: str, measure: str, series: str, along: str, where: Where | None = None) -> Claim:
-    """The log-log slope is at most `BELOW_LINEAR`; the claim says that this limit is no paper's."""
+def below_linear(text: str, measure: str, series: str) -> Claim:
+    """The log-log slope over n is at most `BELOW_LINEAR`; the claim says that this limit is no paper's."""
     note = f" (slope of {BELOW_LINEAR} at most, which was set after a first run)"
-    return slope(text + note, measure, series, along, BELOW_LINEAR, where, at_most=True)
+    return slope(text + note, measure, series, "n", BELOW_LINEAR, at_most=True)
 
 
 def limit(text: str, measure: str, series: str, most: float, where: Where | None = None) -> Claim:
@@ -164,11 +164,11 @@ def limit(text: str, measure: str, series: str, most: float, where: Where | None
     return Claim(text, test)
 
 
-def linear(text: str, measure: str, series: str, along: str, where: Where | None = None) -> Claim:
+def linear(text: str, measure: str, series: str, along: str) -> Claim:
     """The value lies on a rising straight line over a coordinate: the correlation is at least 0.9."""
 
     def test(measures: Measures) -> Outcome:
-        curve = measures.curve(measure, series, along, where)
+        curve = measures.curve(measure, series, along)
         if len(curve) < 3 or len({y for _, y in curve}) < 2 or len({x for x, _ in curve}) < 2:
             return UNTESTED
         found = correlation([x for x, _ in curve], [y for _, y in curve])
@@ -205,7 +205,9 @@ def figure(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _pairs(measures: Measures, measure: str, left: str, right: str, where: Where | None) -> list[tuple[float, float]]:
+def _pairs(
+    measures: Measures, measure: str, left: str, right: str, where: Where | None = None
+) -> list[tuple[float, float]]:
     """The values of two series at the points where both were measured."""
     lefts, rights = measures.values(measure, left, where), measures.values(measure, right, where)
     return [(value, rights[place]) for place, value in lefts.items() if place in rights]

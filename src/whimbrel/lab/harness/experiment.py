@@ -85,6 +85,6 @@ def grid(**axes: Sequence[int | float | str]) -> list[Point]:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
-def per_subscription(bytes_each: float, fixed: float = 3e8) -> Callable[[Point], float]:
+def per_subscription(bytes_each: float) -> Callable[[Point], float]:
     """A memory estimate that grows with the coordinate n."""
-    return lambda point: fixed + bytes_each * float(point["n"])
+    return lambda point: 3e8 + bytes_each * float(point["n"])

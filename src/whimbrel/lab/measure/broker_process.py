@@ -48,6 +48,11 @@ class BrokerProcess:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://{self.host}:{self.port}"
+
     def start(self) -> float:
         """Start it, and return the seconds until it is ready."""
         began = time.perf_counter()

@@ -67,7 +67,7 @@ def run(sizes: OverlaySizes, progress: Progress = no_progress) -> dict[str, Any]
         Verdict("bytes of a prefix, median", 1_024, steps["prefix_bytes"], least=False),
         Verdict("ms of an insertion", 5, steps["insert_ms"], least=False),
     ]
-    chain = run_chain(sizes.chain_filters, sizes.chain_events, 3, progress)
+    chain = run_chain(sizes.chain_filters, sizes.chain_events, min(sizes.repeat, 3), progress)
     return report(machine, verdicts, sizes=asdict(sizes), steps=steps, chain=chain, **reports)
 
 

@@ -11,10 +11,7 @@ Bias: the match at every hop is that of the compiled routing tree, the harder ri
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import subprocess
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -28,6 +25,7 @@ from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.service.broker import Broker
 from whimbrel.client import Client, wire
 from whimbrel.lab.measure.benchmark_results import Progress
+from whimbrel.lab.measure.broker_process import BrokerProcess
 from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
 
 _BATCH = 500
@@ -39,36 +37,28 @@ async def _make_tokens(directory: Path) -> tuple[str, str]:
         return await broker.tokens.create("root", ["admin"]), await broker.tokens.create("peers", ["peer"])
 
 
-class ChainBroker:
-    """A broker process of a chain."""
+class ChainBroker(BrokerProcess):
+    """A broker process of a chain, with a client. The one in the middle, to which the others connect, optimizes."""
+
+    client: Client
 
     def __init__(self, directory: Path, name: str, every_hop: bool, middle: ChainBroker | None = None) -> None:
-        self.url = ""
-        token, self.peer_token = asyncio.run(_make_tokens(directory))
-        command = [sys.executable, "-m", "whimbrel.cli.main", "serve", "--json", "--port", "0", "--name", name]
-        command += ["--data", str(directory)]
-        environment = {**os.environ, "WHIMBREL_MATCH_EVERY_HOP": str(every_hop).lower()}
+        self._token, self.peer_token = asyncio.run(_make_tokens(directory))
+        settings = {"WHIMBREL_NAME": name, "WHIMBREL_MATCH_EVERY_HOP": str(every_hop).lower()}
         if middle is None:
-            command.append("--optimizer")
-            environment["WHIMBREL_OPTIMIZER_SECONDS"] = "0.5"
+            settings |= {"WHIMBREL_OPTIMIZER": "true", "WHIMBREL_OPTIMIZER_SECONDS": "0.5"}
         else:
-            command += ["--peer", middle.url]
-            environment["WHIMBREL_PEER_TOKENS"] = middle.peer_token
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment)
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            if b'"address"' in line:
-                self.url = msgspec.json.decode(line)["address"]
-                break
-        self.client = Client(self.url, token, timeout=_WAIT_SECONDS)
+            settings |= {"WHIMBREL_PEERS": middle.url, "WHIMBREL_PEER_TOKENS": middle.peer_token}
+        super().__init__(directory, settings)
 
     def __enter__(self) -> Self:
+        super().__enter__()
+        self.client = Client(self.url, self._token, timeout=_WAIT_SECONDS)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.client.close()
-        self._process.terminate()
-        self._process.communicate()
+        super().__exit__(*error)
 
     def overlay(self) -> Any:
         """What it tells of its links."""

@@ -24,6 +24,7 @@ PAPER_TITLES = {
     "Prefix": "Prefix forwarding: routing in an overlay",
     "Beyond": "Beyond the papers",
 }
+MOST_ROWS = 60
 NOT_RIVALS = ("all", "bound", "expected", "theorem", "paper")
 """Series that are no matcher."""
 
@@ -77,8 +78,8 @@ def winner(measures: Measures) -> str:
     return f"{name} {where}, {figure(median(leads[name]))} x faster than the next"
 
 
-def pivots(measures: Measures, most_rows: int = 60) -> list[Pivot]:
-    """A table for each measure, of at most `most_rows` rows."""
+def pivots(measures: Measures) -> list[Pivot]:
+    """A table for each measure, of at most `MOST_ROWS` rows."""
     out = []
     for measure in dict.fromkeys(row["measure"] for row in measures.rows):
         rows = [row for row in measures.rows if row["measure"] == measure]
@@ -92,11 +93,11 @@ def pivots(measures: Measures, most_rows: int = 60) -> list[Pivot]:
             )
         unit = next((row["unit"] for row in rows if row.get("unit")), "")
         title = f"{measure}, {unit}" if unit else measure
-        if len(cells) > most_rows:
-            title += f" (the first {most_rows} of {len(cells)} points; the CSV has all)"
+        if len(cells) > MOST_ROWS:
+            title += f" (the first {MOST_ROWS} of {len(cells)} points; the CSV has all)"
         lines = tuple(
             (*(_text(one) for one in place), *(found.get(name, "") for name in names))
-            for place, found in list(cells.items())[:most_rows]
+            for place, found in list(cells.items())[:MOST_ROWS]
         )
         out.append(Pivot(title, (*axes, *names), lines))
     return out

@@ -62,7 +62,7 @@ class DimensionIndex:
         self._small = 0
         """The number of dimensions in spaces of few dimensions."""
         self._free: list[int] = []
-        self._queries = [empty_queries(0, 0) for _ in range(_THREADS)]
+        self._queries = [empty_queries(0) for _ in range(_THREADS)]
         self._found = [np.empty(1_024, np.int64) for _ in range(_THREADS)]
         """Buffers for results, used again: new memory would cost more than to fill it."""
         self._flat: tuple[IndexArrays, tuple[Any, ...]] = self.index, flat_arrays(self.index)
@@ -84,7 +84,7 @@ class DimensionIndex:
                 small[members] |= 1 << position
         self.index = with_dimensions(self.index, DimensionSpaces(masks, small))
         self._small = int(np.count_nonzero(small))
-        fresh = [empty_queries(dimensions, 0) for _ in range(_THREADS)]
+        fresh = [empty_queries(dimensions) for _ in range(_THREADS)]
         self._queries = [new._replace(work=old.work) for new, old in zip(fresh, self._queries, strict=True)]
 
     def work(self) -> dict[str, int]:

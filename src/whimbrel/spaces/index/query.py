@@ -58,7 +58,7 @@ class QueryBatch(NamedTuple):
     """What searches have done so far, by the counters of `WORK`."""
 
 
-def empty_queries(dimensions: int, row_count: int) -> QueryBatch:
+def empty_queries(dimensions: int) -> QueryBatch:
     """A batch without queries. It holds fewer queries where there are many dimensions."""
     count = max(1, min(BATCH_SIZE, _MOST_BOUNDS // max(dimensions, 1)))
     bounds = np.empty((count, dimensions, 4), np.int64)
@@ -71,7 +71,7 @@ def empty_queries(dimensions: int, row_count: int) -> QueryBatch:
         np.full(dimensions, -1, np.int32),
         np.zeros(count * dimensions, np.int32),
         np.zeros(64, np.int64),
-        np.zeros(row_count, np.int64),
+        np.zeros(0, np.int64),
         np.zeros(len(WORK), np.int64),
     )
 

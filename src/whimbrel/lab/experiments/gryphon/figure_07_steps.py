@@ -24,6 +24,6 @@ EXPERIMENT = Experiment(
     counted=count,
     memory=per_subscription(2_000),
     panels=(STEPS_OVER_SIZE,),
-    claims=(below_linear("Steps grow less than linearly with subscriptions", "steps", "equality_tree", "n"),),
+    claims=(below_linear("Steps grow less than linearly with subscriptions", "steps", "equality_tree"),),
     notes=("V = 3, K = 30, three index attributes; p1 = 0.98 and Zipf exponent 1 are ours (AMB-6a).",),
 )

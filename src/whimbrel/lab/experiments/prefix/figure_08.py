@@ -44,7 +44,7 @@ EXPERIMENT = Experiment(
                 f"In a tree of a million nodes a prefix has up to 150 ({name})", "largest prefix", name, "paper", 1.0,
                 where=lambda row: row["tree nodes"] >= MILLION / 2,
             ),
-            below_linear(f"Ours: a prefix grows more slowly than filters do ({name})", "prefix", name, "n"),
+            below_linear(f"Ours: a prefix grows more slowly than filters do ({name})", "prefix", name),
         )
     ),
     notes=SETTING,

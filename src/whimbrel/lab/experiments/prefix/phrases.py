@@ -21,9 +21,9 @@ QUOTED = 3
 LABEL = "The search log of the paper is not public any more: phrases are drawn from a seeded model."
 
 
-def queries(count: int, users: int, seed: int = 0) -> list[str]:
+def queries(count: int, users: int) -> list[str]:
     """`count` different queries of `users` users."""
-    draws = Draws(seed, 3)
+    draws = Draws(0, 3)
     words = zipf(WORDS, EXPONENT)
     mine: list[list[str]] = [[] for _ in range(users)]
     found: dict[str, None] = {}
@@ -50,9 +50,9 @@ def filters(texts: list[str]) -> list[Filter]:
     return [Filter.parse(f"query LIKE '%{text}%'") for text in texts]
 
 
-def pages(texts: list[str], count: int, seed: int = 0) -> list[Event]:
+def pages(texts: list[str], count: int) -> list[Event]:
     """Pages that contain some of the texts, short ones more often."""
-    draws = Draws(seed, 4)
+    draws = Draws(0, 4)
     weights = np.cumsum([4.0 ** -len(text.split()) for text in texts])
     out = []
     for _ in range(count):

@@ -7,22 +7,13 @@ in minutes; no target is judged by them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from whimbrel.lab.measure.benchmark_results import Scale, Verdict, check_names
 from whimbrel.lab.measure.workload_cache import Parameters
 
 Kind = Literal["match", "stream", "open", "compile", "curve", "handover"]
-
-
-@dataclass(frozen=True, slots=True)
-class Aim:
-    """A target of one figure. With `least` the target is a lower bound, else an upper one."""
-
-    what: str
-    target: float
-    least: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +29,8 @@ class Work:
     workload: str
     full: Parameters
     small: Parameters
-    aims: tuple[Aim, ...] = ()
+    aims: tuple[Verdict, ...] = ()
+    """Targets of its figures, which are not measured yet."""
     sizes: tuple[int, ...] = ()
     small_sizes: tuple[int, ...] = ()
     said: str = ""
@@ -53,42 +45,42 @@ class Work:
 
     def verdicts(self, figures: dict[str, float | None]) -> list[Verdict]:
         """The targets of the work beside the figures that were measured."""
-        return [Verdict(aim.what, aim.target, figures.get(aim.what), aim.least) for aim in self.aims]
+        return [replace(aim, measured=figures.get(aim.what)) for aim in self.aims]
 
 
 WORKS = (
     Work(
         "lesubscribe-400k", "match", "lesubscribe",
         full={"n": 400_000, "p": 0.5, "events": 20_000}, small={"n": 4_000, "events": 2_000},
-        aims=(Aim("seconds", 1.5, False),),
+        aims=(Verdict("seconds", 1.5, None, least=False),),
         said="6.0 s (access-predicate join), 22.7 s (schema-less), 6 to 9 minutes (nested loop)",
     ),
     Work(
         "mixed-100k", "match", "mixed",
         full={"n": 100_000, "events": 200_000}, small={"n": 2_000, "events": 4_000},
-        aims=(Aim("times the best plain Spark", 20, True),),
+        aims=(Verdict("times the best plain Spark", 20, None),),
     ),
     Work(
         "mixed-1m", "match", "mixed",
         full={"n": 1_000_000, "events": 200_000}, small={"n": 4_000, "events": 4_000},
-        aims=(Aim("times the best plain Spark", 50, True),),
+        aims=(Verdict("times the best plain Spark", 50, None),),
     ),
     Work(
         "stream-mixed-100k", "stream", "mixed",
         full={"n": 100_000, "events": 200_000, "batch": 20_000, "batches": 20, "rate": 5_000, "seconds": 30},
         small={"n": 2_000, "events": 8_000, "batch": 1_000, "batches": 6, "rate": 1_000, "seconds": 5},
-        aims=(Aim("events/s sustained", 30_000, True), Aim("median micro-batch, ms", 350, False)),
+        aims=(Verdict("events/s sustained", 30_000, None), Verdict("median micro-batch, ms", 350, None, least=False)),
     ),
     Work(
         "open", "open", "lesubscribe",
         full={"n": 5_000_000, "p": 0.5, "events": 2_000}, small={"n": 10_000, "events": 500},
-        aims=(Aim("ms to open", 20, False),),
+        aims=(Verdict("ms to open", 20, None, least=False),),
         said="broadcast: 1 s, and a private copy for each worker",
     ),
     Work(
         "compile-1m", "compile", "lesubscribe",
         full={"n": 1_000_000, "p": 0.5, "events": 2_000}, small={"n": 10_000, "events": 500},
-        aims=(Aim("seconds", 20, False),),
+        aims=(Verdict("seconds", 20, None, least=False),),
     ),
     Work(
         "curve-gryphon", "curve", "gryphon",
