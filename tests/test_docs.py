@@ -35,17 +35,28 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
-def test_python_blocks(page: Path, tmp_path: Path) -> None:
-    if "whimbrel.pipeline import" not in page.read_text(encoding="utf-8"):
-        check_python_blocks(page)
-        return
-    # A Spark session belongs to its process, and other tests have one of their own.
-    program = f"import pathlib, tests.test_docs as docs; docs.check_python_blocks(pathlib.Path({str(page)!r}))"
+def needs_spark(page: Path) -> bool:
+    return any("whimbrel.pipeline import" in block for _, block in blocks(page, "python"))
+
+
+WITH_SPARK = [page for page in PAGES if needs_spark(page)]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python") and page not in WITH_SPARK], ids=name_of
+)
+def test_python_blocks(page: Path) -> None:
+    check_python_blocks(page)
+
+
+@pytest.mark.spark
+def test_python_blocks_with_spark(tmp_path: Path) -> None:
+    # A Spark session belongs to its process, and other tests have one of their own. It starts once for all pages.
+    program = "import tests.test_docs as docs\nfor page in docs.WITH_SPARK:\n    docs.check_python_blocks(page)"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
         check=False,

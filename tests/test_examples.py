@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+WITH_SPARK = [path for path in EXAMPLES if "whimbrel.pipeline" in path.read_text(encoding="utf-8")]
 
 
 def promised(example: Path) -> str:
@@ -20,11 +21,24 @@ def promised(example: Path) -> str:
     return textwrap.dedent(text.split("It prints:\n\n")[1]) + "\n"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", [path for path in EXAMPLES if path not in WITH_SPARK], ids=lambda path: path.stem)
 def test_example_prints_what_it_promises(example: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    check_examples([example], tmp_path)
+
+
+@pytest.mark.spark
+def test_examples_with_spark_print_what_they_promise(tmp_path: Path) -> None:
+    check_examples(WITH_SPARK, tmp_path)  # one Java serves both
+
+
+def check_examples(examples: list[Path], folder: Path) -> None:
+    """Run examples as programs, one after the other in one process."""
+    program = "import runpy, sys\nfor path in sys.argv[1:]:\n    runpy.run_path(path, run_name='__main__')"
+    command = [sys.executable, "-c", program, *map(str, examples)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert doctest.OutputChecker().check_output(promised(example), done.stdout, doctest.ELLIPSIS), done.stdout
+    expected = "".join(map(promised, examples))
+    assert doctest.OutputChecker().check_output(expected, done.stdout, doctest.ELLIPSIS), done.stdout
 
 
 def test_there_are_five() -> None:
