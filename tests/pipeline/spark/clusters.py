@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -67,23 +67,18 @@ def wait_for(running: subprocess.Popen[bytes], log: Path, text: str) -> None:
 
 
 @contextmanager
-def standalone(folder: Path, workers: int) -> Iterator[str]:
-    """A master and workers of one core each; its URL."""
+def standalone(folder: Path) -> Iterator[str]:
+    """A master and a worker of two cores; its URL."""
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
     place = ("--host", "127.0.0.1", "--webui-port", "0")
-    with ExitStack() as stack:
-        package = "org.apache.spark.deploy"
-        master = stack.enter_context(
-            process(folder, "master.log", f"{package}.master.Master", *place, "--port", str(port))
-        )
+    package = "org.apache.spark.deploy"
+    size = ("--cores", "2", "--memory", "2g", "--work-dir", str(folder / "work"))
+    with process(folder, "master.log", f"{package}.master.Master", *place, "--port", str(port)) as master:
         wait_for(master, folder / "master.log", "New state: ALIVE")
-        for number in range(workers):
-            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"))
-            name = f"worker-{number}.log"
-            worker = stack.enter_context(process(folder, name, f"{package}.worker.Worker", *place, *size, url))
-            wait_for(worker, folder / name, "Successfully registered with master")
-        yield url
+        with process(folder, "worker.log", f"{package}.worker.Worker", *place, *size, url) as worker:
+            wait_for(worker, folder / "worker.log", "Successfully registered with master")
+            yield url
 
 
 @contextmanager

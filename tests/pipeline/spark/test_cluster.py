@@ -81,10 +81,11 @@ def test_a_standalone_cluster_whose_executors_have_only_what_is_sent_to_them(fol
         "spark.driver.host": "127.0.0.1",
         "spark.driver.extraJavaOptions": JAVA,
         "spark.executor.extraJavaOptions": JAVA,
+        "spark.executor.cores": "1",  # two executors, each in a process and a directory of its own
         "spark.executor.memory": "512m",
         "spark.sql.shuffle.partitions": "2",
     }
-    with standalone(folder, workers=2) as url:
+    with standalone(folder) as url:
         program = MATCH.format(url=url, settings=settings, folder=folder, after=WHERE.strip())
         rows = json.loads(run(folder, program, PYSPARK_PYTHON=str(bare_python(folder))))
     assert pairs_of(folder / "replicate") == pairs_of(folder / "shard") == expected()
