@@ -131,13 +131,13 @@ class Index(Matcher):
 
     def _match(self, event: AnyEvent, made_of: Callable[[np.ndarray], T]) -> T:
         """What is made of the rows that an event matches, which are in a buffer that the next match uses again."""
-        held = self._subscriptions
+        held, timestamps = self._subscriptions, self._timestamps
         if held.schema is not None:
-            event = held.schema.read(event)
+            event, timestamps = held.schema.read_for_match(event)
         snapshot = held.segments.ready()
         workspace = self._workspaces.take()
         try:
-            rows = match_event(snapshot, event, self._timestamps, held, workspace)
+            rows = match_event(snapshot, event, timestamps, held, workspace)
             self._events += 1
             return made_of(rows)
         finally:

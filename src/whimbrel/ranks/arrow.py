@@ -6,6 +6,7 @@ which takes a fifth of a second at the start of a process.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 
 Strings: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[str]"
 
-FEW = 1 << 16
-"""More texts than this are converted by Arrow, which is faster and worth the import of pandas."""
+FEW = 1 << 20
+"""More texts than this are converted by Arrow, which saves 0.1 to 0.3 us for each: worth the import of pandas."""
 
 
 def large_strings(texts: Sequence[str]) -> pa.LargeStringArray:
     """An array of the texts; raises what `pyarrow.array` raises where one of them is no text."""
     import pyarrow as pa
 
-    if len(texts) > FEW:
+    if len(texts) > FEW or "pandas" in sys.modules:
         return pa.array(texts, pa.large_string())
     try:
         return large_texts(texts)

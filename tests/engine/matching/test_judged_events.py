@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.matching.furniture import furniture, pairs
-from whimbrel import Index
+from whimbrel import Index, Schema
 from whimbrel.model.errors import RowError, WhimbrelError
 from whimbrel.model.event_tables import read_events
 from whimbrel.model.json_text import JsonError
@@ -119,6 +119,8 @@ def test_objects_and_texts_are_judged_as_single_events(events: list[dict[str, An
         except WhimbrelError as error:
             errors.append((row, type(error), str(error.at_row(row) if isinstance(error, RowError) else error)))
     lines = [json.dumps(event).encode() for event in events]
+    for row, id in found:
+        assert id in index.match(lines[row])
     for shape in (events, lines, b"\n".join(lines), pa.array(lines, pa.binary())):
         refused: Errors = []
         assert pairs(index.match_batch(shape, errors=refused)) == sorted(found)
@@ -137,3 +139,27 @@ def test_a_key_that_comes_twice_is_refused_with_a_schema_too() -> None:
     ]
     assert pairs(index.match_batch(texts, errors=refused)) == [(2, "a")]
     assert [(row, type(error)) for row, error in refused] == [(0, JsonError), (1, JsonError), (3, JsonError)]
+
+
+@pytest.mark.parametrize("schema", [None, furniture()], ids=["no schema", "schema"])
+def test_an_index_without_subscriptions_refuses_what_one_with_them_refuses(schema: Schema | None) -> None:
+    empty, filled = Index(schema=schema), Index(schema=schema)
+    filled.add("a", "kind = 'table'")
+    filled.merge()
+    lines = [b'{"kind": "table"}', b'{"kind": "desk"}', b'{"kind": ', b'{"kind": "any", "kind": "any"}', b"[]"]
+    shapes: list[object] = [lines, b"\n".join(lines), pa.array(lines, pa.binary()), [{"kind": "table"}, {1: 2}, 5]]
+    for shape in shapes:
+        refused: list[list[tuple[int, str]]] = []
+        for index in (empty, filled):
+            errors: Errors = []
+            events = sum(len(offsets) - 1 for offsets, _ in index.match_blocks(shape, errors=errors))
+            refused.append([(row, str(error)) for row, error in errors])
+            assert events == (5 if shape is not shapes[-1] else 3)
+            with pytest.raises(RowError):
+                list(index.match_blocks(shape))
+        assert refused[0] == refused[1] != []
+    table = pa.table({"kind": ["table", "desk"]})
+    assert empty.match_batch(table.slice(0, 1)).num_rows == 0
+    if schema is not None:
+        with pytest.raises(InvalidEvent, match="event 1"):
+            empty.match_batch(table)

@@ -20,9 +20,6 @@ from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.token_rules import Rules, allows_text
 
-_CHECK = -(1 << 62), "specversion = ''"
-"""An index without filters does not look at events. This one matches none, and lets all of them be checked."""
-
 
 class LiveIndex:
     """The index with the rules of its subscriptions. Only the sequencer changes it; others may read.
@@ -41,7 +38,6 @@ class LiveIndex:
         """Called in the sequencer with the number of one that comes or goes; set by the broker."""
         self.deferred = deferred
         self._matched_now = Index(index.timestamps, index.schema) if deferred else index
-        self._check: Index | None = None
         self._ephemeral = 0  # how many there were so far
 
     def add(self, number: int, filter: Filter | str, dialect: str, rules: Rules) -> None:
@@ -74,15 +70,8 @@ class LiveIndex:
 
     def match(self, events: list[bytes]) -> MatchedNumbers:
         """Match events; pairs of subscriptions with rules that the event does not satisfy are left out."""
-        index = self._matched_now if len(self._matched_now) else self._without_filters()
-        return apply_rules(match_events(index, events), self.constrained, events, self.index.timestamps)
-
-    def _without_filters(self) -> Index:
-        """An index that matches nothing, and refuses events as one with filters does."""
-        if self._check is None:
-            self._check = Index(self.index.timestamps, self.index.schema)
-            self._check.add(*_CHECK)
-        return self._check
+        matched = match_events(self._matched_now, events)
+        return apply_rules(matched, self.constrained, events, self.index.timestamps)
 
 
 class Publishing:

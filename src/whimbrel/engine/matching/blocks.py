@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.engine.access.kernel import SORTED
+from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.event_forms import EventBatch
 from whimbrel.engine.matching.results import (
@@ -195,4 +197,12 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
                 [(its[: count + 1], rows[: its[count]]) for its, rows in some] for some in (parts, in_head)
             )
         pairs = int(offsets[-1])
-    return merged([*parts, *in_head], offsets) if parts else (offsets, np.empty(0, np.int32))
+    if not parts:  # events are refused as they are where there are filters
+        unit.encode(_no_filters().encoder, timestamps, in_reading)
+        return offsets, np.empty(0, np.int32)
+    return merged([*parts, *in_head], offsets)
+
+
+@cache
+def _no_filters() -> Segment:
+    return Segment.of_filters([], [])

@@ -23,6 +23,7 @@ from whimbrel.engine.matching.element_checks import FAILS, UNSURE, CoupledEntrie
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
+from whimbrel.ranks.arrow import numbers
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.encoding.object_batches import Refused
 from whimbrel.ranks.patterns.event_fragments import SEVERAL
@@ -292,7 +293,7 @@ def pairs_table(blocks: Iterable[Result], ids: IdTable) -> pa.Table:
         first += count
     schema = pa.schema({"event": pa.int64(), "subscription": pa.int64() if as_numbers else _STRING_IDS})
     if as_numbers:
-        chunks = [pa.record_batch([pa.array(e), pa.array(n)], schema) for e, n in zip(events, names, strict=True)]
+        chunks = [pa.record_batch([numbers(e), numbers(n)], schema) for e, n in zip(events, names, strict=True)]
         return pa.Table.from_batches(chunks, schema)
     return _with_string_ids(events, names, ids, schema)
 
@@ -306,7 +307,7 @@ def _with_string_ids(events: list[np.ndarray], rows: list[np.ndarray], ids: IdTa
     number = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
     texts = pa.array(ids.name_list(used), pa.string())
     chunks = [
-        pa.record_batch([pa.array(e), pa.DictionaryArray.from_arrays(pa.array(number[r], pa.int32()), texts)], schema)
+        pa.record_batch([numbers(e), pa.DictionaryArray.from_arrays(numbers(number[r]), texts)], schema)
         for e, r in zip(events, rows, strict=True)
     ]
     return pa.Table.from_batches(chunks, schema)

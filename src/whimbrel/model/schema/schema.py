@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
+from whimbrel.model.json_text import parse_json
 from whimbrel.model.schema import documents, filter_check, filter_codes
 from whimbrel.model.schema.declared_views import DeclaredView
 from whimbrel.model.schema.definitions import SchemaDefinitions, Use, Uses, merge
@@ -22,6 +23,7 @@ from whimbrel.model.schema.errors import InvalidEvent, SchemaError, Violation, d
 from whimbrel.model.schema.infer import inferred
 from whimbrel.model.schema.ordered import Ordered
 from whimbrel.model.schema.other_systems import read_arrow, read_json_schema, read_spark
+from whimbrel.model.schema.quick_check import QuickCheck
 from whimbrel.model.schema.typed_event import TypedEvent, check_event
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Schema:
         self._state = SchemaDefinitions(type_attribute, default_type)
         self._lock = threading.Lock()
         self._views: tuple[SchemaDefinitions, dict[frozenset[str], dict[str, Use]]] = (self._state, {})
+        self._quick = QuickCheck(self._state)
 
     @property
     def version(self) -> int:
@@ -175,6 +178,18 @@ class Schema:
         if violations:
             raise InvalidEvent(violations, row)
         return TypedEvent(self, plain, codes)
+
+    def read_for_match(self, event: AnyEvent) -> tuple[AnyEvent, frozenset[str]]:
+        """What matches as `read` of an event does, and the attributes whose texts are timestamps in it.
+
+        That is an object in codes, where a quick look finds the event valid; else it is read and refused as by `read`.
+        """
+        quick = self._quick
+        if quick.state is not self._state:
+            quick = self._quick = QuickCheck(self._state)
+        found: AnyEvent = parse_json(event) if isinstance(event, bytes | str) else event
+        coded = quick.coded(found) if type(found) is dict else None
+        return (self.read(found) if coded is None else coded), quick.instants
 
     def typed(self, filter: Filter) -> Filter:
         """The filter with the meaning that it has in this schema; FilterTypeError if it does not fit."""
