@@ -39,11 +39,6 @@ class Manifest(msgspec.Struct, frozen=True):
         replace_file(directory / FILE_NAME, [msgspec.json.format(msgspec.json.encode(self))])
 
     @staticmethod
-    def supported() -> int:
-        """The newest format of backups that this version reads."""
-        return FORMAT_VERSION
-
-    @staticmethod
     def load(directory: Path) -> Manifest:
         """The manifest of a backup whose files have the right sizes; BackupError says what is wrong."""
         path = directory / FILE_NAME

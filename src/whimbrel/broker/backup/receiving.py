@@ -10,7 +10,7 @@ import msgspec
 
 from whimbrel.broker.backup.frames import read_frames
 from whimbrel.broker.backup.making import Progress, check, finish, staging
-from whimbrel.broker.backup.manifest import STORE, BackupError, Manifest
+from whimbrel.broker.backup.manifest import FORMAT_VERSION, STORE, BackupError, Manifest
 from whimbrel.broker.lists import lost_keys
 from whimbrel.log.copying import LogCopy
 from whimbrel.log.reader import FormerId
@@ -24,7 +24,7 @@ def receive(pieces: Iterable[bytes], target: Path, progress: Progress | None = N
         if name != "facts":
             raise BackupError("the stream", f"Expected the facts of a backup first, but got {name!r}")
         facts = msgspec.convert(content["manifest"], Manifest)
-        if facts.format > Manifest.supported():
+        if facts.format > FORMAT_VERSION:
             raise BackupError("the stream", f"Expected a backup that this Whimbrel knows, but got {facts.format}")
         copy = LogCopy(staged / "log", facts.log, facts.floor, [FormerId(*one) for one in content["former"]])
         try:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 from whimbrel.broker.delivery.history import History
 from whimbrel.broker.lists import RunSet
 from whimbrel.broker.requests.errors import Truncated
@@ -141,13 +139,3 @@ class MessageReader:
             for number, until in self._store.versions(subscription.id)
             if number >= subscription.first and (until is None or until > after)
         )
-
-    def newest(self, subscription: StoredSubscription, count: int) -> list[int]:
-        """The offsets of the last matches since its creation."""
-        found = [
-            self._lists.find(number)[-count:]
-            for number, _ in self._store.versions(subscription.id)
-            if number >= subscription.first
-        ]
-        joined: list[int] = np.concatenate([np.zeros(0, np.int64), *found])[-count:].tolist()
-        return joined

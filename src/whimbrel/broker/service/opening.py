@@ -27,7 +27,7 @@ from whimbrel.broker.requests.entries import Change, TenantEvents
 from whimbrel.broker.sequencing.watermark import WaitingRange, Watermark
 from whimbrel.broker.service.schema_fold import grow
 from whimbrel.broker.service.stamps import FoldStamps
-from whimbrel.broker.store import SqliteStore
+from whimbrel.broker.store import SqliteStore, Store
 from whimbrel.broker.store.formats import StoreError
 from whimbrel.engine.index import Index
 from whimbrel.log import EVENT, LogReader, LogWriter, match_commit
@@ -51,7 +51,7 @@ class OpenedDirectory:
     directory: Path
     writer: LogWriter
     reader: LogReader
-    store: SqliteStore
+    store: Store
     lists: RunSet
     ids: EventIds
     index: Index
@@ -93,7 +93,7 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
     return OpenedDirectory(directory, writer, reader, store, lists, ids, index, constrained, history, watermark)
 
 
-def _check_reach(store: SqliteStore, reader: LogReader, directory: Path) -> None:
+def _check_reach(store: Store, reader: LogReader, directory: Path) -> None:
     """StoreError if the log no longer has what the store lacks: subscriptions and tokens would be lost in silence."""
     if store.stamp < reader.floor:
         raise StoreError(
@@ -103,7 +103,7 @@ def _check_reach(store: SqliteStore, reader: LogReader, directory: Path) -> None
         )
 
 
-def _waiting(reader: LogReader, store: SqliteStore) -> WaitingRange:
+def _waiting(reader: LogReader, store: Store) -> WaitingRange:
     """The events that no engine has matched yet."""
     found = reader.waiting(max(store.matching.watermark, reader.floor))
     return WaitingRange(reader.end, reader.end) if found is None else WaitingRange(found[0], found[1] + 1)
@@ -131,7 +131,7 @@ def match_waiting(opened: OpenedDirectory) -> None:
 
 
 def versions_between(
-    store: SqliteStore, reader: LogReader, first: int, until: int, since: int = 0
+    store: Store, reader: LogReader, first: int, until: int, since: int = 0
 ) -> Iterator[SubscriptionVersion]:
     """All versions that overlap [first, until) and began or ended at `since` or later, in the order of numbers."""
     after = -1
@@ -148,7 +148,7 @@ def versions_between(
         after = page[-1].number
 
 
-def _catch_up(reader: LogReader, store: SqliteStore, lists: RunSet, ids: EventIds) -> None:
+def _catch_up(reader: LogReader, store: Store, lists: RunSet, ids: EventIds) -> None:
     """Apply the entries that some fold has not seen yet."""
     start = max(min(store.stamp, lists.end, ids.sealed), reader.floor)
     tenant, left = "", 0
@@ -187,7 +187,7 @@ def _add_matches(lists: RunSet, rows: list[Row], end: int) -> None:
     lists.add(end, numbers, np.concatenate([offsets, *(pairs[1] for pairs in brought)]))
 
 
-def _open_index(path: Path, log_id: str, store: SqliteStore, timestamps: Iterable[str], schema: Schema | None) -> Index:
+def _open_index(path: Path, log_id: str, store: Store, timestamps: Iterable[str], schema: Schema | None) -> Index:
     """The saved index with what changed since, or a new one of all subscriptions."""
     try:
         index = Index.open(path, verify=False, timestamps=timestamps)

@@ -12,7 +12,7 @@ from hashlib import sha256
 import msgspec
 
 from whimbrel.broker.requests.schema_extensions import decode_extension, rule_of
-from whimbrel.broker.store import SqliteStore
+from whimbrel.broker.store import Store
 from whimbrel.broker.store.schema import SchemaBase
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.schema import Schema, SchemaError
@@ -27,7 +27,7 @@ class SchemaFileChanged(WhimbrelError):
         super().__init__(f"{sentence}: {shown}. `whimbrel schema fetch` gives the whole schema of a running broker")
 
 
-def grow(base: Schema | None, store: SqliteStore) -> Schema | None:
+def grow(base: Schema | None, store: Store) -> Schema | None:
     """The schema of the file, or of the last start, with the extensions of the log; or say why they do not fit."""
     stored = [(offset, decode_extension(entry.definition)) for offset, entry in store.schema_extensions()]
     kept = store.schema_base()

@@ -24,7 +24,7 @@ from whimbrel.broker.requests.schema_extensions import SCHEMA_NAMES, Extension, 
 from whimbrel.broker.sequencing.request_group import IgnoredResult, Publish, RequestGroup
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
-from whimbrel.broker.store import SqliteStore
+from whimbrel.broker.store import Store
 from whimbrel.model.schema import Schema, SchemaError
 
 SOURCE = "whimbrel"
@@ -34,7 +34,7 @@ SOURCE = "whimbrel"
 class SchemaService:
     """Reads and extends the schema; None if the broker has none."""
 
-    def __init__(self, runtime: Runtime, schema: Schema | None, store: SqliteStore, floor: int) -> None:
+    def __init__(self, runtime: Runtime, schema: Schema | None, store: Store, floor: int) -> None:
         self.extended = len(store.schema_extensions())
         """Extensions in the log, so far."""
         self._runtime = runtime

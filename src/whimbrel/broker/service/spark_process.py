@@ -53,11 +53,6 @@ class SparkProcess:
         self.batch_seconds = 0.0
         """How long the last range took."""
 
-    @property
-    def pid(self) -> int | None:
-        """The process of the job; None while there is none."""
-        return None if self._child is None or self._child.returncode is not None else self._child.pid
-
     def start(self, address: str) -> None:
         """Start the job, for the broker that listens at an address."""
         self._task = asyncio.get_running_loop().create_task(self._run(self.command(address)))

@@ -125,8 +125,8 @@ class Store(Protocol):
     def subscriptions(self, after: str, limit: int, owner: str | None = None) -> list[StoredSubscription]:
         """A page of subscriptions with ids above `after`, in the order of their ids."""
 
-    def count_subscriptions(self, owner: str | None = None) -> int:
-        """How many there are, of one owner or of all."""
+    def count_subscriptions(self, owner: str) -> int:
+        """How many subscriptions an owner has."""
 
     def versions(self, id: str) -> list[tuple[int, int | None]]:
         """The (number, until) pairs of a subscription, oldest first; `until` is None for the newest."""

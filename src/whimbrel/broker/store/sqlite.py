@@ -139,10 +139,8 @@ class SqliteStore:
         rows = self._rows(f"SELECT {_FIELDS} FROM subscription WHERE id > ? {where} ORDER BY id LIMIT ?", values)
         return [StoredSubscription(*row) for row in rows]
 
-    def count_subscriptions(self, owner: str | None = None) -> int:
-        """How many there are, of one owner or of all. Those of an owner are counted when they are first asked for."""
-        if owner is None:
-            return int(self._rows("SELECT count(*) FROM subscription")[0][0])
+    def count_subscriptions(self, owner: str) -> int:
+        """How many subscriptions an owner has. They are counted when they are first asked for."""
         if owner not in self._owned:
             with self._writing:
                 counted = self._writer.execute("SELECT count(*) FROM subscription WHERE owner = ?", (owner,))

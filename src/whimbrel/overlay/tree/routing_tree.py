@@ -81,8 +81,8 @@ class RoutingTree:
     >>> tree = RoutingTree()
     >>> for key, text in (("r1", "x > 5 AND y < 3"), ("r2", "x < 9")):
     ...     tree.insert(key, paths_of(Filter.parse(text)))
-    >>> len(tree), tree.count_of("r2")
-    (4, 2)
+    >>> len(tree)
+    4
     """
 
     def __init__(self, decay: float = 0.5) -> None:
@@ -129,10 +129,6 @@ class RoutingTree:
     def __iter__(self) -> Iterator[Hashable]:
         """The keys of the filters."""
         return iter(self._where)
-
-    def count_of(self, key: Hashable) -> int:
-        """At how many places the paths of a filter end."""
-        return len(self._where[key])
 
     def insert(self, key: Hashable, paths: Iterable[Path]) -> None:
         """Insert the paths of a filter. A key may be inserted several times; `remove` undoes all of them."""
