@@ -21,6 +21,13 @@ from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_ru
 EMPTY = -1
 
 
+class SearchBuffers(NamedTuple):
+    """What `find_buckets` writes: ranks, two for each attribute of the longest shape, and the buckets that it finds."""
+
+    ranks: Int32s
+    buckets: Int32s
+
+
 class Clusters(NamedTuple):
     """s shapes and b buckets; rows are numbered in the order of buckets."""
 
@@ -42,6 +49,24 @@ class Clusters(NamedTuple):
         """The counts of clusters for `stats()`; `rows` is the number of all rows."""
         shapes, buckets = len(self.mask), len(self.row_start) - 1
         return {"key_shapes": shapes, "buckets": buckets, "without_equality": rows - self.clustered}
+
+    def buffers(self) -> SearchBuffers:
+        """New buffers for `find_buckets`."""
+        widest = int(np.diff(self.attr_start).max(initial=0))
+        return SearchBuffers(np.zeros(2 * widest, dtype=np.int32), np.zeros(len(self.row_start), dtype=np.int32))
+
+    def check(self) -> None:
+        """Assert that every bucket has rows, is in the table once, and belongs to a shape of its own attributes."""
+        buckets = len(self.row_start) - 1
+        assert self.bucket_start[-1] == buckets == len(self.key_start) - 1
+        assert np.all(np.diff(self.row_start) > 0) and np.all(np.diff(self.bucket_start) > 0)
+        filed = self.table[self.table != EMPTY]
+        assert len(filed) == buckets and len(set(filed.tolist())) == buckets
+        shapes = [tuple(self.attr[i:j]) for i, j in zip(self.attr_start[:-1], self.attr_start[1:], strict=True)]
+        assert len(set(shapes)) == len(shapes)
+        for shape, attrs in enumerate(shapes):
+            widths = np.diff(self.key_start)[self.bucket_start[shape] : self.bucket_start[shape + 1]]
+            assert np.all(widths == len(attrs))
 
 
 def build_clusters(rows: ConjunctionRows, is_equal: npt.NDArray[np.bool_]) -> tuple[Clusters, Int64s]:
@@ -65,19 +90,6 @@ def build_clusters(rows: ConjunctionRows, is_equal: npt.NDArray[np.bool_]) -> tu
     table = np.full(1 << int(2 * len(place) + 1).bit_length(), EMPTY, dtype=np.int32)
     _fill(table, bucket_start, key_start, keys)
     return Clusters(mask, attr_start, attrs, bucket_start, row_start, key_start, keys, table), order
-
-
-class SearchBuffers(NamedTuple):
-    """What `find_buckets` writes: ranks, two for each attribute of the longest shape, and the buckets that it finds."""
-
-    ranks: Int32s
-    buckets: Int32s
-
-
-def search_buffers(c: Clusters) -> SearchBuffers:
-    """The buffers for these clusters."""
-    widest = int(np.diff(c.attr_start).max(initial=0))
-    return SearchBuffers(np.zeros(2 * widest, dtype=np.int32), np.zeros(len(c.row_start), dtype=np.int32))
 
 
 @helper
@@ -213,17 +225,3 @@ def _combine(c: Clusters, shape: int, grid: EventGrid, event: int, ranks: Int32s
             turn[place] = 0
             place += 1
     return found
-
-
-def check_clusters(c: Clusters) -> None:
-    """Assert that every bucket has rows, is in the table once, and belongs to a shape of its own attributes."""
-    buckets = len(c.row_start) - 1
-    assert c.bucket_start[-1] == buckets == len(c.key_start) - 1
-    assert np.all(np.diff(c.row_start) > 0) and np.all(np.diff(c.bucket_start) > 0)
-    filed = c.table[c.table != EMPTY]
-    assert len(filed) == buckets and len(set(filed.tolist())) == buckets
-    shapes = [tuple(c.attr[i:j]) for i, j in zip(c.attr_start[:-1], c.attr_start[1:], strict=True)]
-    assert len(set(shapes)) == len(shapes)
-    for shape, attrs in enumerate(shapes):
-        widths = np.diff(c.key_start)[c.bucket_start[shape] : c.bucket_start[shape + 1]]
-        assert np.all(widths == len(attrs))

@@ -11,24 +11,10 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
 from whimbrel.matchers.conjunction_rows import EQUAL, KIND, ConjunctionRows
-from whimbrel.matchers.equality_clusters import (
-    Clusters,
-    SearchBuffers,
-    build_clusters,
-    check_clusters,
-    find_buckets,
-    search_buffers,
-)
+from whimbrel.matchers.equality_clusters import Clusters, SearchBuffers, build_clusters, find_buckets
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.predicate_clusters import (
-    CountArrays,
-    HitCounts,
-    Predicates,
-    build_predicates,
-    check_predicates,
-    satisfied,
-)
+from whimbrel.matchers.predicate_clusters import CountArrays, HitCounts, Predicates, build_predicates, satisfied
 from whimbrel.matchers.recent_conjunctions import CountingMatcher, RecentConjunctions
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets
 
@@ -87,7 +73,7 @@ class EqualityPreferred(CountingMatcher):
         self._free = _part(predicates, ~clustered)
         self._predicates = predicates._replace(row_start=np.zeros(1, dtype=np.int64), rows=np.zeros(0, dtype=np.int32))
         self._counts = HitCounts(predicates, len(rows))
-        self._buffers = search_buffers(self._clusters)
+        self._buffers = self._clusters.buffers()
         return order
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
@@ -109,8 +95,8 @@ class EqualityPreferred(CountingMatcher):
         }
 
     def _check_structure(self) -> None:
-        check_clusters(self._clusters)
-        check_predicates(self._predicates)
+        self._clusters.check()
+        self._predicates.check()
         clustered, needed = self._clusters.clustered, self._counts.arrays.needed
         assert np.all(self._looked_up.rows < clustered) and np.all(self._free.rows >= clustered)
         rows = np.concatenate([self._looked_up.rows, self._free.rows])

@@ -58,6 +58,26 @@ class Predicates(NamedTuple):
         """How many different predicates there are."""
         return len(self.constant)
 
+    def check(self) -> None:
+        """Assert that clusters are sorted without repetition and that the tables lead back to their predicates."""
+        assert self.cluster[0] == 0 and self.cluster[-1] == self.size and np.all(np.diff(self.cluster) >= 0)
+        for cluster in range(len(self.cluster) - 1):
+            run = slice(self.cluster[cluster], self.cluster[cluster + 1])
+            keys = self.constant[run].astype(np.int64) << 32 | self.other[run]
+            assert np.all(np.diff(keys) > 0), "a predicate is stored twice or out of order"
+            attr, operator = divmod(cluster, OPERATORS)
+            cells = self.rank_base[attr] + self.constant[run]
+            if operator == EQ:
+                assert np.array_equal(self.equal[cells], np.arange(run.start, run.stop))
+            if operator == FROM:
+                high = self.partner[run]
+                assert np.array_equal(self.constant[high], self.other[run]) and np.array_equal(
+                    self.other[high], self.constant[run]
+                )
+                assert len(set(high.tolist())) == len(high) == self.cluster[cluster + 2] - self.cluster[cluster + 1]
+        assert np.count_nonzero(self.equal >= 0) == sum(np.diff(self.cluster)[EQ::OPERATORS])
+        assert np.all(np.diff(self.row_start) > 0) and self.row_start[-1] == len(self.rows)
+
 
 def build_predicates(rows: ConjunctionRows, chosen: npt.NDArray[np.bool_], number: Int64s) -> Predicates:
     """The predicates of the chosen items; `number` is what each row is called from now on."""
@@ -263,22 +283,3 @@ class HitCounts:
             self.stamp = 0
             self.arrays.hits[:] = 0
             self.arrays.seen[:] = 0
-
-
-def check_predicates(p: Predicates) -> None:
-    """Assert that clusters are sorted without repetition and that the tables lead back to their predicates."""
-    assert p.cluster[0] == 0 and p.cluster[-1] == p.size and np.all(np.diff(p.cluster) >= 0)
-    for cluster in range(len(p.cluster) - 1):
-        run = slice(p.cluster[cluster], p.cluster[cluster + 1])
-        keys = p.constant[run].astype(np.int64) << 32 | p.other[run]
-        assert np.all(np.diff(keys) > 0), "a predicate is stored twice or out of order"
-        attr, operator = divmod(cluster, OPERATORS)
-        cells = p.rank_base[attr] + p.constant[run]
-        if operator == EQ:
-            assert np.array_equal(p.equal[cells], np.arange(run.start, run.stop))
-        if operator == FROM:
-            high = p.partner[run]
-            assert np.array_equal(p.constant[high], p.other[run]) and np.array_equal(p.other[high], p.constant[run])
-            assert len(set(high.tolist())) == len(high) == p.cluster[cluster + 2] - p.cluster[cluster + 1]
-    assert np.count_nonzero(p.equal >= 0) == sum(np.diff(p.cluster)[EQ::OPERATORS])
-    assert np.all(np.diff(p.row_start) > 0) and p.row_start[-1] == len(p.rows)

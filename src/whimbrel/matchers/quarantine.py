@@ -23,25 +23,11 @@ from whimbrel.matchers.conjunction_rows import (
     admits_some,
     in_set,
 )
-from whimbrel.matchers.equality_clusters import (
-    Clusters,
-    SearchBuffers,
-    build_clusters,
-    check_clusters,
-    find_buckets,
-    search_buffers,
-)
+from whimbrel.matchers.equality_clusters import Clusters, SearchBuffers, build_clusters, find_buckets
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.option_checks import check_choice
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.predicate_clusters import (
-    CountArrays,
-    HitCounts,
-    Predicates,
-    build_predicates,
-    check_predicates,
-    satisfied,
-)
+from whimbrel.matchers.predicate_clusters import CountArrays, HitCounts, Predicates, build_predicates, satisfied
 from whimbrel.matchers.recent_conjunctions import CountingMatcher, RecentConjunctions
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets, take_runs, unique_runs
 
@@ -119,7 +105,7 @@ class Quarantine(CountingMatcher):
         left = items[:, KIND] != EQUAL
         lengths = offsets(left)[start[1:]] - offsets(left)[start[:-1]]
         self._residuals = Residuals(offsets(lengths), np.ascontiguousarray(items[left]), rows.sets)
-        self._buffers = search_buffers(self._clusters)
+        self._buffers = self._clusters.buffers()
         return order
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
@@ -145,10 +131,10 @@ class Quarantine(CountingMatcher):
         }
 
     def _check_structure(self) -> None:
-        check_clusters(self._clusters)
+        self._clusters.check()
         groups, residuals = self._groups, self._residuals
         if self._counts is not None:
-            check_predicates(self._predicates)
+            self._predicates.check()
             is_free = np.arange(len(residuals.start) - 1) >= self._clusters.clustered
             assert np.array_equal(self._counts.arrays.needed > 0, is_free)
             return
