@@ -21,7 +21,7 @@ from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_ru
 EMPTY = -1
 
 
-class SearchBuffers(NamedTuple):
+class ClusterBuffers(NamedTuple):
     """What `find_buckets` writes: ranks, two for each attribute of the longest shape, and the buckets that it finds."""
 
     ranks: Int32s
@@ -50,10 +50,10 @@ class Clusters(NamedTuple):
         shapes, buckets = len(self.mask), len(self.row_start) - 1
         return {"key_shapes": shapes, "buckets": buckets, "without_equality": rows - self.clustered}
 
-    def buffers(self) -> SearchBuffers:
+    def buffers(self) -> ClusterBuffers:
         """New buffers for `find_buckets`."""
         widest = int(np.diff(self.attr_start).max(initial=0))
-        return SearchBuffers(np.zeros(2 * widest, dtype=np.int32), np.zeros(len(self.row_start), dtype=np.int32))
+        return ClusterBuffers(np.zeros(2 * widest, dtype=np.int32), np.zeros(len(self.row_start), dtype=np.int32))
 
     def check(self) -> None:
         """Assert that every bucket has rows, is in the table once, and belongs to a shape of its own attributes."""
@@ -148,7 +148,7 @@ def _event_mask(values: Int32s) -> np.uint64:
 
 
 @helper
-def find_buckets(c: Clusters, grid: EventGrid, event: int, buffers: SearchBuffers, counters: Int64s | None) -> int:
+def find_buckets(c: Clusters, grid: EventGrid, event: int, buffers: ClusterBuffers, counters: Int64s | None) -> int:
     """Write the buckets whose equalities the event satisfies to the buffer, and return their number."""
     mask, attr_start, attr = c.mask, c.attr_start, c.attr
     ranks, out = buffers

@@ -11,7 +11,7 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
 from whimbrel.matchers.conjunction_rows import EQUAL, KIND, ConjunctionRows
-from whimbrel.matchers.equality_clusters import Clusters, SearchBuffers, build_clusters, find_buckets
+from whimbrel.matchers.equality_clusters import ClusterBuffers, Clusters, build_clusters, find_buckets
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.predicate_clusters import CountArrays, HitCounts, Predicates, build_predicates, satisfied
@@ -119,7 +119,7 @@ def _prefer(
     event: int,
     counts: CountArrays,
     stamp: int,
-    buffers: SearchBuffers,
+    buffers: ClusterBuffers,
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,

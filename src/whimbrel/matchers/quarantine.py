@@ -23,7 +23,7 @@ from whimbrel.matchers.conjunction_rows import (
     admits_some,
     in_set,
 )
-from whimbrel.matchers.equality_clusters import Clusters, SearchBuffers, build_clusters, find_buckets
+from whimbrel.matchers.equality_clusters import ClusterBuffers, Clusters, build_clusters, find_buckets
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.option_checks import check_choice
 from whimbrel.matchers.papers import Paper
@@ -247,7 +247,7 @@ def _check_candidates(
     residuals: Residuals,
     grid: EventGrid,
     event: int,
-    buffers: SearchBuffers,
+    buffers: ClusterBuffers,
     out: Int32s,
     found: int,
     counters: Int64s | None,
@@ -271,7 +271,7 @@ def _quarantine(
     groups: ScanGroups,
     grid: EventGrid,
     event: int,
-    buffers: SearchBuffers,
+    buffers: ClusterBuffers,
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
@@ -311,7 +311,7 @@ def _quarantine_counted(
     event: int,
     counts: CountArrays,
     stamp: int,
-    buffers: SearchBuffers,
+    buffers: ClusterBuffers,
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,

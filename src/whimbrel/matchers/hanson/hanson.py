@@ -79,14 +79,14 @@ class Hanson(BaseMatcher):
         access, *others = sorted(conjunction.constraints, key=lambda item: (share[item[0]], item[0]))
         self._access[number] = access[0]
         self._residuals[number] = others
-        for kind, low, high in pieces(access[1].values):
+        for kind, low, high in intervals_by_type(access[1].values):
             self._trees.setdefault((access[0], kind), IbsTree(kind)).add(low, high, number)
         self._thaw()
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
         del self._residuals[number]
         attribute = self._access.pop(number)
-        for kind, low, high in pieces(conjunction.by_attribute[attribute].values):
+        for kind, low, high in intervals_by_type(conjunction.by_attribute[attribute].values):
             tree = self._trees[attribute, kind]
             tree.remove(low, high, number)
             if not tree.intervals:
@@ -150,7 +150,7 @@ class Hanson(BaseMatcher):
         for number, conjunction in self._conjunctions.items():
             access = self._access[number]
             assert sorted([access, *(name for name, _ in self._residuals[number])]) == sorted(conjunction.by_attribute)
-            for kind, low, high in pieces(conjunction.by_attribute[access].values):
+            for kind, low, high in intervals_by_type(conjunction.by_attribute[access].values):
                 expected.setdefault((access, kind), set()).add((low, high, number))
         assert expected.keys() == self._trees.keys()
         for place, tree in self._trees.items():
@@ -160,7 +160,7 @@ class Hanson(BaseMatcher):
             }
 
 
-def pieces(values: IntervalSet) -> Iterator[tuple[int, Cut, Cut]]:
+def intervals_by_type(values: IntervalSet) -> Iterator[tuple[int, Cut, Cut]]:
     """The intervals of a set, cut where types meet: type, lower and upper cut."""
     for low, high in values.pairs():
         for kind in range(low[0], high[0] + high[1]):
