@@ -26,9 +26,8 @@ DIMENSIONS = ("x", "y")
 async def change(
     broker: Broker, key: str, kind: str, content: Any = None, by: Principal = ANYBODY, space: str = "map"
 ) -> Published | BrokerError:
-    (result,) = await broker.spaces.update(
-        space, [read_update(key, UpdateKind(kind), msgspec.json.encode(content), None)], by
-    )
+    asked = read_update(key, UpdateKind(kind), msgspec.json.encode(content), None)
+    (result,) = await broker.publications.update([asked], by, space)
     return result
 
 
@@ -106,7 +105,7 @@ class SpaceWalk:
     async def check(self, broker: Broker) -> None:
         for id, subscription in self.reference.subscriptions.items():
             assert ordered(await messages(broker, id)) == ordered(subscription.told), (id, subscription)
-        found, _ = broker.spaces.page("map", ANYBODY, "", 1000)
+        found, _ = broker.publications.page(ANYBODY, "", 1000, "map")
         assert {one.key: msgspec.json.decode(one.state) for one in found} == self.reference.states
 
 
@@ -138,14 +137,14 @@ def test_a_space_belongs_to_one_tenant_and_rules_hold_in_it(tmp_path: Path) -> N
             assert isinstance(await change(broker, "a", "put", {"regions": [{"x": 1}]}, other), NotFound)
             bound = Principal("bound", frozenset({"publish"}), "one", {"y": 3})
             assert isinstance(await change(broker, "b", "put", {"regions": [{"x": 1}]}, bound), Published)
-            assert broker.spaces.find("map", "b", one).state == b'{"regions":[{"x":1,"y":3}]}'
+            assert broker.publications.find("b", one, "map").state == b'{"regions":[{"x":1,"y":3}]}'
             assert isinstance(await change(broker, "c", "put", {"regions": [{"x": 1, "y": 4}]}, bound), Forbidden)
             assert isinstance(await change(broker, "d", "put", {"regions": [{"x": 1}]}, one), Published)
             assert isinstance(await change(broker, "d", "put", {"regions": [{"x": 2}]}, bound), Forbidden)
             assert isinstance(await change(broker, "d", "delete", None, bound), NotFound)
             with pytest.raises(NotFound):
-                broker.spaces.find("map", "d", bound)
-            assert [found.key for found in broker.spaces.page("map", bound, "", 10)[0]] == ["b"]
+                broker.publications.find("d", bound, "map")
+            assert [found.key for found in broker.publications.page(bound, "", 10, "map")[0]] == ["b"]
             strange = Principal("strange", frozenset({"publish"}), "one", {"z": 3})
             assert isinstance(await change(broker, "e", "put", {"regions": [{"x": 1}]}, strange), Forbidden)
             with pytest.raises(Forbidden):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,8 +13,6 @@ from whimbrel.broker.http.subscriptions import if_match
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, read_update, read_update_lines
 from whimbrel.broker.requests.errors import BrokerError, TooLarge
 from whimbrel.broker.requests.subscriptions import time_text
-from whimbrel.broker.sequencing.request_group import Published
-from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import StoredPublication
 
 UPDATE_LINES = 10_000
@@ -55,7 +51,7 @@ OPERATIONS = Operations()
 )
 async def put(request: Request) -> Response:
     """Give a publication a new state. The answer comes when it is on disk."""
-    return await _update(request, UpdateKind.PUT)
+    return await answer_update(request, UpdateKind.PUT)
 
 
 @OPERATIONS.add(
@@ -69,68 +65,71 @@ async def put(request: Request) -> Response:
 )
 async def patch(request: Request) -> Response:
     """Change some attributes of a publication: a JSON merge patch, in which null deletes."""
-    return await _update(request, UpdateKind.PATCH)
+    return await answer_update(request, UpdateKind.PATCH)
 
 
 @OPERATIONS.add("DELETE", _ONE, {200: EventResult}, headers=IF_MATCH, errors=(404, 412, 422))
 async def delete(request: Request) -> Response:
     """Delete a publication. All that matched it are told."""
-    return await _update(request, UpdateKind.DELETE)
-
-
-async def _update(request: Request, kind: UpdateKind) -> Response:
-    broker, principal = broker_of(request), principal_of(request, "publish")
-    return await answer_update(request, principal, kind, lambda updates: broker.publications.update(updates, principal))
+    return await answer_update(request, UpdateKind.DELETE)
 
 
 @OPERATIONS.add("GET", _ONE, {200: PublicationShown}, answer_headers=TAGGED, errors=(404, 422))
 async def read(request: Request) -> Response:
     """Read a publication."""
-    broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = await broker.runtime.in_thread(broker.publications.find, request.path_params["key"], principal)
-    return answer(shown_publication(held), headers={"etag": f'"{held.offset}"'})
+    return await answer_publication(request)
 
 
 @OPERATIONS.add("GET", "/publications", {200: PublicationPage}, query=PAGES)
 async def listing(request: Request) -> Response:
     """List publications, in the order of their keys."""
-    broker, principal = broker_of(request), principal_of(request, "subscribe")
-    limit = limit_of(request)
-    after = request.query_params.get("after", "")
-    found, next_key = await broker.runtime.in_thread(broker.publications.page, principal, after, limit)
-    return answer(PublicationPage([shown_publication(one) for one in found], next_key))
+    return await answer_page(request)
 
 
 @OPERATIONS.add("POST", "/publications", {200: PublishAnswer, 422: PublishAnswer}, {LINES: LINES}, errors=(413,))
 async def update_lines(request: Request) -> Response:
     """Change many: one {"key", "state"}, {"key", "patch"} or {"key", "delete": true} per line."""
-    broker, principal = broker_of(request), principal_of(request, "publish")
-    return await answer_lines(request, principal, lambda updates: broker.publications.update(updates, principal))
+    return await answer_lines(request)
 
 
-Update = Callable[[list[PublicationUpdate]], Awaitable[list[Published | BrokerError]]]
+async def answer_publication(request: Request) -> Response:
+    """Answer a publication: of the space that the path names, or of none."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    key = request.path_params["key"]
+    held = await broker.runtime.in_thread(broker.publications.find, key, principal, _space(request))
+    return answer(_shown(held), headers={"etag": f'"{held.offset}"'})
 
 
-async def answer_update(request: Request, principal: Principal, kind: UpdateKind, update: Update) -> Response:
+async def answer_page(request: Request) -> Response:
+    """Answer a page of publications."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    after, limit = request.query_params.get("after", ""), limit_of(request)
+    page = await broker.runtime.in_thread(broker.publications.page, principal, after, limit, _space(request))
+    return answer(PublicationPage([_shown(one) for one in page[0]], page[1]))
+
+
+async def answer_update(request: Request, kind: UpdateKind) -> Response:
     """Apply the update of one key, and answer its offset."""
+    broker, principal = broker_of(request), principal_of(request, "publish")
     body = b"" if kind is UpdateKind.DELETE else await body_of(request)
     asked = read_update(request.path_params["key"], kind, body, if_match(request))
     request.app.state.event_rate.take(principal.name, 1)
-    (result,) = await update([asked])
+    (result,) = await broker.publications.update([asked], principal, _space(request))
     if isinstance(result, BrokerError):
         raise result
     return answer(EventResult(result.offset), headers={"etag": f'"{result.offset}"'})
 
 
-async def answer_lines(request: Request, principal: Principal, update: Update) -> Response:
+async def answer_lines(request: Request) -> Response:
     """Apply the updates of JSON lines, and answer what became of each."""
+    broker, principal = broker_of(request), principal_of(request, "publish")
     lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
     if len(lines) > UPDATE_LINES:
         raise TooLarge(f"Expected at most {UPDATE_LINES:,} lines, but got {len(lines):,}")
     asked = read_update_lines(lines)
     good = [one for one in asked if isinstance(one, PublicationUpdate)]
     request.app.state.event_rate.take(principal.name, len(good))
-    made = iter(await update(good) if good else [])
+    made = iter(await broker.publications.update(good, principal, _space(request)) if good else [])
     results: list[EventResult] = []
     for one in asked:
         result = next(made) if isinstance(one, PublicationUpdate) else one
@@ -142,6 +141,10 @@ async def answer_lines(request: Request, principal: Principal, update: Update) -
     return answer(PublishAnswer(results), 422 if refused else 200)
 
 
-def shown_publication(held: StoredPublication) -> PublicationShown:
-    """A publication as the API shows it."""
+def _space(request: Request) -> str:
+    """The space that the path names; "" if it names none."""
+    return str(request.path_params.get("name", ""))
+
+
+def _shown(held: StoredPublication) -> PublicationShown:
     return PublicationShown(held.key, held.offset, time_text(held.time), msgspec.Raw(held.state))

@@ -8,15 +8,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, principal_of, read_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of, read_body
 from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGES, TAGGED, Operations, json_body
 from whimbrel.broker.http.publications import (
     UPDATE_ERRORS,
     PublicationPage,
     PublicationShown,
     answer_lines,
+    answer_page,
+    answer_publication,
     answer_update,
-    shown_publication,
 )
 from whimbrel.broker.http.publish import EventResult, PublishAnswer
 from whimbrel.broker.http.subscriptions import SubscriptionShown, if_match, shown
@@ -99,7 +100,7 @@ async def drop(request: Request) -> Response:
 )
 async def put(request: Request) -> Response:
     """Give a publication regions. The answer comes when they are on disk."""
-    return await _update(request, UpdateKind.PUT)
+    return await answer_update(request, UpdateKind.PUT)
 
 
 @OPERATIONS.add(
@@ -113,19 +114,13 @@ async def put(request: Request) -> Response:
 )
 async def patch(request: Request) -> Response:
     """Change some dimensions of one region of a publication; null removes a constraint."""
-    return await _update(request, UpdateKind.PATCH)
+    return await answer_update(request, UpdateKind.PATCH)
 
 
 @OPERATIONS.add("DELETE", _ONE, {200: EventResult}, headers=IF_MATCH, errors=(404, 412, 422))
 async def delete(request: Request) -> Response:
     """Delete a publication. All that matched it are told."""
-    return await _update(request, UpdateKind.DELETE)
-
-
-async def _update(request: Request, kind: UpdateKind) -> Response:
-    broker, principal = broker_of(request), principal_of(request, "publish")
-    name = request.path_params["name"]
-    return await answer_update(request, principal, kind, lambda updates: broker.spaces.update(name, updates, principal))
+    return await answer_update(request, UpdateKind.DELETE)
 
 
 @OPERATIONS.add(
@@ -133,34 +128,21 @@ async def _update(request: Request, kind: UpdateKind) -> Response:
 )
 async def update_lines(request: Request) -> Response:
     """Change many: one {"key", "state": {"regions"}}, {"key", "patch"} or {"key", "delete": true} per line."""
-    broker, principal = broker_of(request), principal_of(request, "publish")
-    name = request.path_params["name"]
-    return await answer_lines(request, principal, lambda updates: broker.spaces.update(name, updates, principal))
+    return await answer_lines(request)
 
 
 @OPERATIONS.add("GET", _ONE, {200: PublicationShown}, answer_headers=TAGGED, errors=(404, 422))
 async def read(request: Request) -> Response:
     """Read the regions of a publication."""
-    broker, principal = broker_of(request), principal_of(request, "subscribe")
-    name, key = request.path_params["name"], request.path_params["key"]
-    held = await broker.runtime.in_thread(broker.spaces.find, name, key, principal)
-    return answer(shown_publication(held), headers={"etag": f'"{held.offset}"'})
+    return await answer_publication(request)
 
 
-@OPERATIONS.add(
-    "GET",
-    "/spaces/{name}/publications",
-    {200: PublicationPage},
-    query=PAGES,
-    errors=(404,),
-)
+@OPERATIONS.add("GET", "/spaces/{name}/publications", {200: PublicationPage}, query=PAGES, errors=(404,))
 async def listing(request: Request) -> Response:
     """List the publications of a space, in the order of their keys."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    limit = limit_of(request)
-    name, after = request.path_params["name"], request.query_params.get("after", "")
-    found, next_key = await broker.runtime.in_thread(broker.spaces.page, name, principal, after, limit)
-    return answer(PublicationPage([shown_publication(one) for one in found], next_key))
+    await broker.runtime.in_thread(broker.spaces.find_space, request.path_params["name"], principal)
+    return await answer_page(request)
 
 
 @OPERATIONS.add(

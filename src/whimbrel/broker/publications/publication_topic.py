@@ -17,7 +17,7 @@ import numpy as np
 
 from whimbrel.broker.publications.rendering import change_message, watched_message
 from whimbrel.broker.publications.tenant_states import Evaluation, HeldState, StateFilter, TenantStates, Transition
-from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, check_version, merged
+from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, Updates, check_version, merged
 from whimbrel.broker.publications.watchers import FIRST_NUMBER, WatchedUpdate, Watchers
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
@@ -48,14 +48,6 @@ REMEMBERED_PUBLICATIONS = 100_000
 
 
 _NOBODY: frozenset[int] = frozenset()
-
-
-class Updates(NamedTuple):
-    """The content of a batch: updates of one principal."""
-
-    updates: list[PublicationUpdate]
-    tenant: str
-    rules: Rules
 
 
 class _Item(NamedTuple):

@@ -14,7 +14,7 @@ import msgspec
 
 from whimbrel.broker.publications.region_bodies import Regions, allows_regions, constrained, patched, read_regions
 from whimbrel.broker.publications.rendering import change_message
-from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, check_version
+from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, Updates, check_version
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SpaceChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
     QUOTA_SECONDS,
@@ -39,15 +39,6 @@ from whimbrel.spaces.stored_pairs import ChangedPair
 
 PREFIX = "spaces/"
 _encode = msgspec.json.Encoder().encode
-
-
-class SpaceUpdates(NamedTuple):
-    """The content of a batch: updates of publications in one space."""
-
-    space: str
-    updates: list[PublicationUpdate]
-    tenant: str
-    rules: Rules
 
 
 class _Version(NamedTuple):
@@ -195,7 +186,7 @@ class SpaceTopic:
     def update(self, group: RequestGroup, batches: list[Batch]) -> None:
         """Decide updates of publications, in the order in which they came."""
         for batch in batches:
-            asked: SpaceUpdates = batch.content
+            asked: Updates = batch.content
             results: list[Published | BrokerError] = []
             for update in asked.updates:
                 try:
@@ -205,7 +196,7 @@ class SpaceTopic:
             group.answers.append((batch.result, results))
         self._note_due()
 
-    def _update(self, group: RequestGroup, asked: SpaceUpdates, update: PublicationUpdate) -> Published:
+    def _update(self, group: RequestGroup, asked: Updates, update: PublicationUpdate) -> Published:
         space = self._find(asked.tenant, asked.space)
         held = space.held.get(update.key)
         if held is None or not allows_regions(asked.rules, held[1]):
@@ -242,7 +233,7 @@ class SpaceTopic:
         self.notified += len(found)
         return Published(offset)
 
-    def _regions(self, asked: SpaceUpdates, update: PublicationUpdate, old: bytes, space: _Space) -> Regions:
+    def _regions(self, asked: Updates, update: PublicationUpdate, old: bytes, space: _Space) -> Regions:
         most = self._settings.regions_per_object
         if update.kind is UpdateKind.PUT:
             regions = read_regions(update.content, most)
@@ -261,7 +252,7 @@ class SpaceTopic:
             raise TooManyRequests(f"Expected at most {largest:,} bytes of regions of {tenant!r}", QUOTA_SECONDS)
 
     def _write(
-        self, group: RequestGroup, asked: SpaceUpdates, key: str, state: bytes, space: _Space, found: Notifications
+        self, group: RequestGroup, asked: Updates, key: str, state: bytes, space: _Space, found: Notifications
     ) -> None:
         """Append the entry of an update, and say who is told."""
         offset = group.next

@@ -12,6 +12,7 @@ from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, PreconditionF
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.json_text import parse_json
 from whimbrel.model.limits import EVENT_BYTES
+from whimbrel.model.token_rules import Rules
 
 KEY_BYTES = 256
 """The key of a publication, at most."""
@@ -32,6 +33,15 @@ class PublicationUpdate(NamedTuple):
     kind: UpdateKind
     content: bytes = b""
     versions: frozenset[str] | None = None
+
+
+class Updates(NamedTuple):
+    """Updates of one principal that are decided together, of publications in a space or, if that is "", in none."""
+
+    updates: list[PublicationUpdate]
+    tenant: str
+    rules: Rules
+    space: str = ""
 
 
 class UpdateLine(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The subject spaces of a broker, on behalf of principals: define, drop, publish and read in them."""
+"""The subject spaces of a broker, on behalf of principals: define and drop them, and subscribe with regions."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from typing import Any
 
 import msgspec
 
-from whimbrel.broker.publications.region_bodies import allows_regions
-from whimbrel.broker.publications.space_topic import SpaceTopic, SpaceUpdates
-from whimbrel.broker.publications.update_requests import PublicationUpdate, check_key
+from whimbrel.broker.publications.space_topic import SpaceTopic
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
-from whimbrel.broker.requests.errors import BrokerError, Conflict, Forbidden, NotFound
+from whimbrel.broker.requests.errors import Conflict, Forbidden, NotFound
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest
-from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.principal import Principal
-from whimbrel.broker.service.publications import submit_updates
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.subscriptions import Subscriptions, Versions
-from whimbrel.broker.store import Store, StoredPublication, StoredSubscription
+from whimbrel.broker.store import Store, StoredSubscription
 
 _OWNER = Principal("", frozenset({"admin"}))  # sees every subscription of a space that is dropped
 
@@ -67,29 +63,6 @@ class SpaceService:
         if found is None:
             raise NotFound(f"Expected the name of a space, but {name[:80]!r} is none")
         return found
-
-    async def update(
-        self, space: str, updates: list[PublicationUpdate], principal: Principal
-    ) -> list[Published | BrokerError]:
-        """Apply updates in their order. Returns when they are on disk, with an offset or an error for each."""
-        content = SpaceUpdates(space, updates, principal.tenant, principal.rules)
-        return await submit_updates(self._runtime, self._topic.update, content)
-
-    def find(self, space: str, key: str, principal: Principal) -> StoredPublication:
-        """A publication as it is on disk; NotFound if there is none that the principal may see."""
-        held = self._store.publication(principal.tenant, check_key(key), space)
-        if held is None or not allows_regions(principal.rules, held.state):
-            raise NotFound(f"Expected the key of a publication, but {key[:80]!r} is none")
-        return held
-
-    def page(
-        self, space: str, principal: Principal, after: str, limit: int
-    ) -> tuple[list[StoredPublication], str | None]:
-        """Publications with keys above `after` that the principal may see, and the `after` of the next page."""
-        self.find_space(space, principal)
-        found = self._store.publications(principal.tenant, after, limit, space)
-        seen = [one for one in found if allows_regions(principal.rules, one.state)]
-        return seen, found[-1].key if len(found) == limit else None
 
     async def subscribe(
         self, space: str, id: str, request: SubscriptionRequest, principal: Principal, versions: Versions
