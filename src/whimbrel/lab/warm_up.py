@@ -19,6 +19,7 @@ from whimbrel.language.columnar.terms import SCANNED_FROM
 from whimbrel.model.patterns import has_regexes
 from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
 from whimbrel.overlay.simulation.simulate import Simulation
+from whimbrel.publications import IndexVersion, Publications, TransitionRules, Update, UpdateFormat
 from whimbrel.spaces import SubjectSpaces
 
 _WORKLOADS: dict[str, dict[str, int | float]] = {
@@ -55,6 +56,8 @@ def warm_up(progress: Callable[[str], None] = lambda text: None) -> None:
     _types()
     progress("subject spaces")
     _spaces()
+    progress("publications")
+    _publications()
     progress("an overlay")
     _overlay()
 
@@ -139,7 +142,27 @@ def _spaces() -> None:
         spaces.publish(key, [{"x": key, "y": 1}])
         spaces.update_publication(key, {"x": key + 1, "y": 2})
     spaces.update_many([(key, {"x": key, "y": 3}) for key in range(30)])
+    spaces.subscribe_many([(key, [{"x": (key, key + 5)}]) for key in range(100, 3_100)])
+    spaces.publish_many([(key, [{"x": key}]) for key in range(100, 3_100)])
+    for key in range(100, 150):
+        spaces.update_subscription(key, {"x": (key + 1, key + 9)})
     spaces.delete_publication(3)
+    spaces.unsubscribe(3)
+
+
+def _publications() -> None:
+    index = Index()
+    index.add_many((number, f"n < {number}") for number in range(20))
+    versions = {1: IndexVersion(1, [index], "int64")}
+    format = UpdateFormat(pa.string(), pa.schema([("n", pa.float64())]))
+    states = Publications(format, TransitionRules(leave=True), versions.__getitem__)
+    states.change_version(1)
+    for sequence in (1, 2):
+        states.apply(format.table([Update(str(key), {"n": key / sequence}, sequence) for key in range(30)]))
+    states.find(pa.array(["1", "none"]))
+    states.save()
+    states.load_bytes(states.to_bytes())
+    states.apply(format.table([Update("3", {"n": 99.0}, 3), Update("4", {}, 3, deleted=True)]))
 
 
 def _overlay() -> None:

@@ -47,5 +47,5 @@ def test_the_extra_for_regular_expressions_is_not_needed(monkeypatch: pytest.Mon
     steps: list[str] = []
     warm_up.warm_up(steps.append)
     assert steps == [
-        "loading filters in many forms", "patterns and types of columns", "subject spaces", "an overlay"
+        "loading filters in many forms", "patterns and types of columns", "subject spaces", "publications", "an overlay"
     ]  # fmt: skip
