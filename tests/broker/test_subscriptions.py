@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.broker.inside import event, ids_of, opened, publish, replace, run, subscribe
+from whimbrel.broker.delivery.outbox import Outbox
 from whimbrel.broker.requests.errors import (
     BrokerError,
     Conflict,
@@ -17,10 +18,12 @@ from whimbrel.broker.requests.errors import (
     PreconditionFailed,
     TooManyRequests,
     Unauthorized,
+    Unavailable,
     Unprocessable,
 )
 from whimbrel.broker.requests.subscriptions import read_request
-from whimbrel.broker.sequencing.request_group import Published
+from whimbrel.broker.sequencing.request_group import Decide, Published
+from whimbrel.broker.service import ephemeral_streams
 from whimbrel.broker.service.principal import ANYBODY, Principal
 from whimbrel.broker.store import Cursor, StoredSubscription
 from whimbrel.model.filter import Filter
@@ -207,7 +210,7 @@ def test_tokens_change_and_end_with_their_filters(tmp_path: Path) -> None:
             with pytest.raises(Conflict):
                 await subscribe(broker, "TRUE", by=reader)
             with pytest.raises(Conflict):
-                await broker.delivery.open_ephemeral(Filter.parse("TRUE"), reader, "sse", "drop-oldest")
+                await broker.streams.open_on_events(Filter.parse("TRUE"), reader, Outbox("drop-oldest", "sse"))
             await replace(broker, held.id, "TRUE")  # by an admin
             await publish(broker, event("e", tenant=7), event("f", tenant=8))
             assert await ids_of(broker, held) == ["a", "d", "f"]
@@ -256,5 +259,35 @@ def test_a_subscription_that_has_ended_has_no_cursor(tmp_path: Path) -> None:
             await broker.subscriptions.delete(held.id, ANYBODY)
             await broker.delivery.acknowledge(held, Cursor(1))
             assert broker.store.cursor(held.id) is None
+
+    run(work)
+
+
+def test_a_stream_that_ends_while_the_queue_is_full_leaves_no_filter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ephemeral_streams, "RETRY_SECONDS", 0.01)
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            filter = Filter.parse("x = 1")
+            on_events = await broker.streams.open_on_events(filter, ANYBODY, Outbox("drop-oldest", "sse"))
+            outbox = Outbox("drop-oldest", "sse")
+            on_publications, _ = await broker.streams.open_on_publications(filter, ANYBODY, outbox, False)
+            submit, refused = broker.runtime.submit, []
+
+            def submit_or_refuse(request: Decide) -> None:
+                if len(refused) < 4:
+                    refused.append(request)
+                    raise Unavailable("Expected room in the queue")
+                submit(request)
+
+            monkeypatch.setattr(broker.runtime, "submit", submit_or_refuse)
+            broker.streams.close(on_events)
+            broker.streams.close(on_publications)
+            async with asyncio.timeout(10):
+                while len(broker.index) or broker.publications.topics.publications._watchers:
+                    await asyncio.sleep(0.01)
+            assert len(refused) == 4
 
     run(work)

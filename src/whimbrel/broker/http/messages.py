@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
-from whimbrel.broker.delivery.outbox import EPHEMERAL_POLICIES, Policy
+from whimbrel.broker.delivery.outbox import EPHEMERAL_POLICIES, Outbox, Policy
 from whimbrel.broker.delivery.streaming import Read, follow
 from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, number_of, principal_of, read_body
 from whimbrel.broker.http.operation import CURSOR, PAGE, Operations, json_body
@@ -174,12 +174,13 @@ async def ephemeral_stream(request: Request) -> Response:
     if on == "events" and leave == "true":
         raise BadRequest("Expected leave=true only with on=publications")
     filter = await broker.runtime.in_parser(_small_filter, text, dialect)
-    chosen = cast("Policy", policy)
+    outbox = Outbox(cast("Policy", policy), "sse")
+    entered: Iterable[tuple[Cursor, bytes]] = ()
     if on == "publications":
-        opened, entered = await broker.watching.open(filter, principal, "sse", chosen, leave == "true")
-        return EventStream(request, opened, None, Cursor(-1), broker.watching.close, entered)
-    opened = await broker.delivery.open_ephemeral(filter, principal, "sse", chosen)
-    return EventStream(request, opened, None, Cursor(-1), broker.delivery.close_ephemeral)
+        opened, entered = await broker.streams.open_on_publications(filter, principal, outbox, leave == "true")
+    else:
+        opened = await broker.streams.open_on_events(filter, principal, outbox)
+    return EventStream(request, opened, None, Cursor(-1), broker.streams.close, entered)
 
 
 def _small_filter(text: str, dialect: str) -> Filter:

@@ -7,7 +7,7 @@ principal, tokens                     who makes a request, and what a token may 
 subscriptions, subscription_registry  creates, replaces and ends subscriptions; the registry is the sequencer's view
 pending                               what is decided and not in the store yet
 publications, spaces                  publications and subject spaces, on behalf of principals
-delivery                              pulls, acknowledgements, streams
+delivery, ephemeral_streams           pulls, acknowledgements, streams; streams of a filter
 webhooks, sink_secrets                webhooks and their secrets, on behalf of principals
 schema_service, schema_fold           reads and extends the schema
 matches, spark_process                match lists that another engine brings, and the job on Spark as a child

@@ -40,6 +40,7 @@ from whimbrel.broker.sequencing.request_group import Answer, Publish, Published,
 from whimbrel.broker.sequencing.sequencer import Sequencer
 from whimbrel.broker.service.delivery import Delivery
 from whimbrel.broker.service.disk_space import DiskSpace
+from whimbrel.broker.service.ephemeral_streams import EphemeralStreams
 from whimbrel.broker.service.matches import MatchCommits
 from whimbrel.broker.service.opening import match_waiting, open_directory
 from whimbrel.broker.service.pending import Pending
@@ -55,7 +56,6 @@ from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.service.upkeep import Upkeep
-from whimbrel.broker.service.watching import Watching
 from whimbrel.broker.service.webhooks import Webhooks
 from whimbrel.broker.store import DeadLetter
 from whimbrel.broker.store.sqlite import to_json
@@ -134,9 +134,11 @@ class Broker:
         self._engine = WebhookEngine(settings, opened.reader.id, store, opened.lists, self.messages)
         self.webhooks = Webhooks(runtime, registry, self._secrets, self._engine, store, self.messages)
         self.delivery = Delivery(
-            runtime, self.live, self.hub, self.messages, self.subscriptions, self.tokens, store, opened.reader
+            runtime, self.hub, self.messages, self.subscriptions, self.tokens, store, opened.reader
         )
-        self.watching = Watching(runtime, self.hub, self.subscriptions, self.tokens, topics.publications, rendered)
+        self.streams = EphemeralStreams(
+            runtime, self.live, topics.publications, self.hub, self.subscriptions, self.tokens, rendered
+        )
         self.spaces = SpaceService(runtime, topics.spaces, registry, self.subscriptions, store)
         self.spark: SparkProcess | None = None
         """The job on Spark that matches events, if it is ours; the server starts it."""
