@@ -17,7 +17,8 @@ from whimbrel.model.values import STRING, SortKey, canonical_number
 from whimbrel.ranks import dictionary_builder
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.dictionary_builder import build_dictionary
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
+from whimbrel.ranks.encoding.encoded_events import EncodedEvents
+from whimbrel.ranks.encoding.event_encoder import EventEncoder
 
 Constants = dict[str, Any]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.runs import Int32s, Int64s
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents
+from whimbrel.ranks.encoding.encoded_events import EncodedEvents
 
 MISSING = -1
 """The rank of an attribute that an event lacks, or that is null."""

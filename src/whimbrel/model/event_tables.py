@@ -154,7 +154,7 @@ class _Wanted:
 
     def __init__(self, attributes: Collection[str]) -> None:
         self.names = frozenset(attributes)
-        self.above = {name[:dot] for name in self.names for dot in _dots(name)}
+        self.above = names_above(self.names)
 
     def needs(self, column: str) -> bool:
         """Whether a column holds a mentioned attribute, or a part of one."""
@@ -162,11 +162,17 @@ class _Wanted:
 
     def holds(self, name: str) -> bool:
         """Whether the attribute of that name, or one that it is a part of, is mentioned."""
-        return name in self.names or any(name[:dot] in self.names for dot in _dots(name))
+        return name in self.names or not self.names.isdisjoint(names_above([name]))
 
 
-def _dots(name: str) -> Iterator[int]:
-    return (i for i, character in enumerate(name) if character == ".")
+def names_above(names: Iterable[str]) -> set[str]:
+    """The names that some name lies below: `d` and `d.e` for `d.e.x`."""
+    return {name[:place] for name in names for place in dots(name)}
+
+
+def dots(name: str) -> Iterator[int]:
+    """Where the dots of a name are."""
+    return (place for place, letter in enumerate(name) if letter == ".")
 
 
 def _table_events(table: pa.Table, attributes: Collection[str], timestamps: Collection[str]) -> Iterator[Event]:

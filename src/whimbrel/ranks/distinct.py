@@ -162,14 +162,9 @@ def float_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 @kernel
 def place_floats(
-    values: np.ndarray,
-    low: float,
-    scale: float,
-    steps: np.ndarray,
-    ordered: np.ndarray,
-    rows: np.ndarray,
+    values: np.ndarray, low: float, scale: float, steps: np.ndarray, ordered: np.ndarray, rows: np.ndarray,
     places: np.ndarray,
-) -> int:
+) -> int:  # fmt: skip
     """Sort values into steps of equal width, then within each. Returns how many are distinct, 0 if a step is full."""
     for i in range(values.size):
         steps[np.int64((values[i] - low) * scale) + 1] += 1

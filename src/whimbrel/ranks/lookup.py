@@ -233,17 +233,9 @@ class Lookup:
             return
         table, known_offsets, known = self._strings
         rank_strings(
-            read_only(offsets),
-            read_only(data),
-            table,
-            self.string_first,
-            self.string_count,
-            known_offsets,
-            known,
-            self.string_base,
-            self.ordered,
-            out,
-        )
+            read_only(offsets), read_only(data), table, self.string_first, self.string_count, known_offsets, known,
+            self.string_base, self.ordered, out,
+        )  # fmt: skip
 
     def rank_number(self, value: int | float) -> int:
         """The rank of one number that is not NaN."""

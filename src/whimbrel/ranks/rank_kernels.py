@@ -37,15 +37,9 @@ def rank_by_table(values: np.ndarray, table: np.ndarray, low: int, base: int, ou
 
 @kernel
 def rank_by_search(
-    values: np.ndarray,
-    constants: np.ndarray,
-    buckets: np.ndarray,
-    origin: float,
-    scale: float,
-    base: int,
-    missing: int,
-    out: np.ndarray,
-) -> None:
+    values: np.ndarray, constants: np.ndarray, buckets: np.ndarray, origin: float, scale: float, base: int,
+    missing: int, out: np.ndarray,
+) -> None:  # fmt: skip
     """Write ranks by binary search within the bucket of each value; NaN becomes `missing`."""
     count = constants.shape[0]
     last = buckets.shape[0] - 2
@@ -68,14 +62,9 @@ def rank_by_search(
 
 @kernel
 def rank_cells(
-    attrs: np.ndarray,
-    cells: np.ndarray,
-    bits: np.ndarray,
-    numbers: Numbers,
-    offsets: np.ndarray,
-    out_attrs: np.ndarray,
-    out: np.ndarray,
-) -> None:
+    attrs: np.ndarray, cells: np.ndarray, bits: np.ndarray, numbers: Numbers, offsets: np.ndarray,
+    out_attrs: np.ndarray, out: np.ndarray,
+) -> None:  # fmt: skip
     """Write the attributes and ranks of the entries of single events; update `offsets`, as some are left out.
 
     A cell is a number or carries a rank in its bits (see `cells`). `numbers.integers` and `numbers.floats` are two
@@ -260,14 +249,9 @@ def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -
 
 @kernel
 def append_runs(
-    starts: np.ndarray,
-    ends: np.ndarray,
-    attrs: np.ndarray,
-    ranks: np.ndarray,
-    fill: np.ndarray,
-    out_attrs: np.ndarray,
-    out_ranks: np.ndarray,
-) -> None:
+    starts: np.ndarray, ends: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, fill: np.ndarray,
+    out_attrs: np.ndarray, out_ranks: np.ndarray,
+) -> None:  # fmt: skip
     """Copy the entries starts[e]:ends[e] of each event to place fill[e] of `out_*`, and move `fill` behind them."""
     for e in range(fill.shape[0]):
         at = fill[e]
@@ -280,15 +264,9 @@ def append_runs(
 
 @kernel
 def pack(
-    cells: np.ndarray,
-    rows: int,
-    attrs: np.ndarray,
-    list_attrs: np.ndarray,
-    list_places: np.ndarray,
-    list_starts: np.ndarray,
-    list_ends: np.ndarray,
-    list_ranks: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    cells: np.ndarray, rows: int, attrs: np.ndarray, list_attrs: np.ndarray, list_places: np.ndarray,
+    list_starts: np.ndarray, list_ends: np.ndarray, list_ranks: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Turn columns of ranks, sorted by attribute, into the entries of each event: offsets, attributes, ranks.
 
     `cells[c, row]` is the rank of a flat column, negative where it is missing. List column k has the ranks

@@ -51,17 +51,9 @@ def fill_hash_table(offsets: np.ndarray, data: np.ndarray, table: np.ndarray) ->
 
 @kernel
 def rank_strings(
-    offsets: np.ndarray,
-    data: np.ndarray,
-    table: np.ndarray,
-    first: int,
-    count: int,
-    known_offsets: np.ndarray,
-    known: np.ndarray,
-    base: int,
-    ordered: int,
-    out: np.ndarray,
-) -> None:
+    offsets: np.ndarray, data: np.ndarray, table: np.ndarray, first: int, count: int, known_offsets: np.ndarray,
+    known: np.ndarray, base: int, ordered: int, out: np.ndarray,
+) -> None:  # fmt: skip
     """Write the ranks of strings: by a hash lookup, and for unknown strings of an ordered attribute by binary search.
 
     The attribute has `count` known strings, at least one, from known string `first` on. Its strings are ordered if some

@@ -31,6 +31,7 @@ def segment() -> Segment:
 
 
 def test_kernels_read_what_keys_declare(segment: Segment) -> None:
+    segment.open()
     assert [type(arrays) for arrays in segment.kernel_arrays] == [group.name for group in GROUPS]
     assert len(GROUPS) == len(KEYS) + 1
     for group, arrays in zip(GROUPS, segment.kernel_arrays, strict=True):

@@ -179,6 +179,7 @@ def test_changes_after_opening_reach_neither_the_files_nor_other_readers(saved: 
 
 def test_an_opened_index_works_on_the_mapped_arrays_themselves(saved: Path) -> None:
     for segment in Index.open(saved)._subscriptions.segments.snapshot.segments:
+        segment.open()
         for group, arrays in zip(GROUPS, segment.kernel_arrays, strict=True):
             for name, array in zip(group.fields.values(), arrays, strict=True):
                 assert not array.flags.writeable

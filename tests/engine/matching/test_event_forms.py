@@ -239,3 +239,14 @@ def test_rows_of_one_event_belong_to_the_caller() -> None:
     assert index.ids(one).to_pylist() == index.match({"x": 1}) == ["a", "b"]
     assert index.ids(two).to_pylist() == index.match({"x": 2}) == ["a", "b", "c"]
     assert len(index.match_rows({})) == 0
+
+
+def test_rows_of_a_table_keep_their_arrays_of_objects_where_another_row_is_refused() -> None:
+    index = Index(timestamps=["t"])
+    index.add_many([(1, "d.x = 1 AND d.y = 2"), (2, "t > TIMESTAMP '2020-01-01'")])
+    apart = {"d": [{"x": 1, "y": 5}, {"x": 3, "y": 2}], "t": "2021-01-01"}
+    bad = {"d": [{"x": 1, "y": 2}], "t": "nonsense"}
+    errors: list[tuple[int, RowError]] = []
+    found = index.match_batch(pa.Table.from_pylist([apart, bad, apart]), errors=errors)
+    assert found.to_pylist() == [{"event": 0, "subscription": 2}, {"event": 2, "subscription": 2}]
+    assert [row for row, _ in errors] == [1]

@@ -26,7 +26,8 @@ from whimbrel.compiled.views import words_of
 from whimbrel.model.errors import EventError, LimitExceeded, RowError
 from whimbrel.model.event import Event
 from whimbrel.ranks.encoding.dict_kernels import read_dict
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
+from whimbrel.ranks.encoding.encoded_events import EncodedEvents
+from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.encoding.name_table import NameTable
 from whimbrel.ranks.kernel_arrays import (
     END_AT,

@@ -6,7 +6,9 @@ least, and each key lays out its arrays.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -53,13 +55,35 @@ class Segment:
         self.arrays = arrays
         self.meta = meta
         self.dictionary = Dictionary(arrays, meta)
-        self.encoder = encoder = EventEncoder(self.dictionary)
         self.rows_within: dict[str, np.ndarray] = {}
         """Rows with several attributes below an array of objects, by its name; `matching.array_rows` fills it."""
-        self.kernel_arrays = [group.of(arrays) for group in GROUPS]
-        self.words = [*words_of(NUMBERS, encoder.numbers), *words_of(READING, encoder.reading)]
-        for group, its_arrays in zip(GROUPS, self.kernel_arrays, strict=True):
-            self.words += words_of(group.kind, its_arrays)
+        self._opening = threading.Lock()
+
+    def open(self) -> None:
+        """Make what events need: their encoder, and the addresses of all arrays. Without it the first event does."""
+        with self._opening:
+            if "words" in self.__dict__:
+                return
+            encoder = EventEncoder(self.dictionary)
+            self.kernel_arrays = [group.of(self.arrays) for group in GROUPS]  # keeps those alive that words point to
+            words = [*words_of(NUMBERS, encoder.numbers), *words_of(READING, encoder.reading)]
+            for group, its_arrays in zip(GROUPS, self.kernel_arrays, strict=True):
+                words += words_of(group.kind, its_arrays)
+            self.__dict__.update(encoder=encoder, words=words)
+
+    @cached_property
+    def encoder(self) -> EventEncoder:
+        """Encodes events in the ranks of the segment."""
+        self.open()
+        encoder: EventEncoder = self.__dict__["encoder"]
+        return encoder
+
+    @cached_property
+    def words(self) -> list[int]:
+        """The addresses and shapes of all arrays, as `match` takes them."""
+        self.open()
+        words: list[int] = self.__dict__["words"]
+        return words
 
     @staticmethod
     def stored(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> Segment:

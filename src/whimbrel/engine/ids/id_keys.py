@@ -29,7 +29,7 @@ from whimbrel.engine.ids.id_kernels import (
 )
 from whimbrel.model.errors import IdKindError
 from whimbrel.model.subscription import id_kind
-from whimbrel.ranks.arrow import numbers
+from whimbrel.ranks.arrow import numbers, string_buffers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -206,12 +206,10 @@ class StringKeys:
 
     def append(self, batch: pa.LargeStringArray) -> int:
         """Append ids that are not yet in the hash table."""
-        _, starts, data = batch.buffers()
-        cuts = np.frombuffer(starts, np.int64)[batch.offset : batch.offset + len(batch) + 1]
+        cuts, data = string_buffers(batch)
         self._reserve(int(cuts[-1] - cuts[0]), len(batch))
         stop = self.size + int(cuts[-1] - cuts[0])
-        if stop > self.size:
-            self.text[self.size : stop] = np.frombuffer(data, np.uint8)[cuts[0] : cuts[-1]]
+        self.text[self.size : stop] = data[cuts[0] : cuts[-1]]
         np.add(cuts[1:], self.size - cuts[0], out=self.offsets[self.count + 1 : self.count + 1 + len(batch)])
         self.count, self.size = self.count + len(batch), stop
         return 0

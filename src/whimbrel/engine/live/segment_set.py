@@ -253,6 +253,7 @@ class SegmentSet:
                 self._merger = None
                 return False
         merged = Segment.merged(chosen, snapshot.dead, self.sample)
+        merged.open()  # here, and not while an event waits
         with self.lock:
             now = self.snapshot
             if set(map(id, chosen)) <= set(map(id, now.segments)):  # unless `merge` or `plan_anew` replaced them

@@ -82,6 +82,7 @@ class Snapshot:
         if built is None or built[0] != self.head_size:
             entries = list(self.head_entries())
             segment = Segment.of_filters([one.row for one in entries], [one.filter for one in entries], sample)
+            segment.open()
             built = self.head.built = self.head_size, segment
         return built[1]
 

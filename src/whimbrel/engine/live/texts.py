@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.ranks.arrow import large_strings, widened
+from whimbrel.ranks.arrow import large_strings, string_buffers, widened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +88,8 @@ class TextStore:
     ) -> None:
         """Add the texts of the next rows, with one dialect for all or one for each."""
         self._expect(first_row)
-        offsets, text = _buffers(_arrow(texts))
+        cuts, text = string_buffers(_arrow(texts))
+        offsets, text = cuts - cuts[0], text[cuts[0] : cuts[-1]]
         codes = np.array([self._code(dialect)], np.uint8) if isinstance(dialect, str) else self._codes(dialect)
         if not isinstance(dialect, str) and codes.size != offsets.size - 1:
             raise ValueError(f"Expected {offsets.size - 1} dialects, but got {codes.size}")
@@ -201,13 +202,6 @@ def _arrow(texts: pa.Array | pa.ChunkedArray | Iterable[str]) -> pa.LargeStringA
     if array.null_count:
         raise ValueError(f"Expected a text for every row, but {array.null_count} are null")
     return array
-
-
-def _buffers(array: pa.LargeStringArray) -> tuple[NDArray[np.int64], Bytes]:
-    """Offsets from 0, and the UTF-8 that they cut."""
-    _, offsets, text = array.buffers()
-    cuts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return cuts - cuts[0], np.frombuffer(text or b"", np.uint8)[cuts[0] : cuts[-1]]
 
 
 def _split(offsets: NDArray[np.int64], text: Bytes, codes: Bytes) -> Iterator[_Chunk]:

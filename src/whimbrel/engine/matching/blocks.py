@@ -35,7 +35,7 @@ from whimbrel.engine.matching.workspace import PAIRS, Workspace, Workspaces
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.matcher import Errors
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents
+from whimbrel.ranks.encoding.encoded_events import EncodedEvents
 from whimbrel.ranks.encoding.object_batches import Refused
 
 

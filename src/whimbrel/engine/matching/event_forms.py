@@ -17,7 +17,8 @@ import pyarrow as pa
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.event_tables import read_events, rows_of
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
+from whimbrel.ranks.encoding.encoded_events import EncodedEvents, interleaved
+from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines, json_texts
 from whimbrel.ranks.encoding.object_batches import Refused
 
@@ -74,7 +75,10 @@ class TableEvents:
             return encoder.encode_table(self.table, timestamps)
         except RowError:
             encoder.encode_table(self.table.slice(0, 0), timestamps)  # a column that is wrong as a whole is raised
-            return _joined(list(self._encode_good(encoder, timestamps, 0, refused)))
+            parts = list(self._encode_good(encoder, timestamps, 0, refused))
+            starts = np.cumsum([0, *(part.count for part in parts)])
+            numbers = (np.arange(start, start + part.count) for start, part in zip(starts, parts, strict=False))
+            return interleaved(len(self), *zip(numbers, parts, strict=True))
 
     def _encode_good(
         self, encoder: EventEncoder, timestamps: Collection[str], first: int, refused: Refused
@@ -262,11 +266,3 @@ def _quick_object(text: memoryview) -> dict[str, object] | None:
         return _DECODER.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
-
-
-def _joined(parts: list[EncodedEvents]) -> EncodedEvents:
-    """The events of all parts, one after another."""
-    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    attrs, ranks = np.concatenate([part.attrs for part in parts]), np.concatenate([part.ranks for part in parts])
-    return EncodedEvents(len(sizes), offsets, attrs, ranks, np.concatenate([part.coupled for part in parts]))

@@ -24,7 +24,7 @@ from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
 from whimbrel.ranks.arrow import numbers
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents
+from whimbrel.ranks.encoding.encoded_events import EncodedEvents
 from whimbrel.ranks.encoding.object_batches import Refused
 from whimbrel.ranks.patterns.event_fragments import SEVERAL
 

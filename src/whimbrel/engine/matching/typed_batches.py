@@ -25,9 +25,9 @@ from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.engine.matching.typed_objects import coded_objects
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import Event
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
+from whimbrel.ranks.encoding.encoded_events import EncodedEvents, interleaved
+from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.encoding.object_batches import Refused
-from whimbrel.ranks.rank_kernels import append_runs
 
 if TYPE_CHECKING:
     from whimbrel.model.schema import Schema
@@ -73,7 +73,9 @@ class TypedEvents:
         if coded is None:
             return encoder.encode_events(typed, (), refused)
         quick = encoder.encode_table(coded[1])
-        return quick if not rest else _interleaved(coded[0], quick, np.array(rest), encoder.encode_events(typed))
+        if not rest:
+            return quick
+        return interleaved(len(self), (coded[0], quick), (np.array(rest), encoder.encode_events(typed)))
 
     def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
         """The events in codes."""
@@ -125,17 +127,3 @@ class TypedSource:
         """The next events."""
         batch = self._source.take(count)
         return None if batch is None else TypedEvents(self._schema, batch, self._attributes)
-
-
-def _interleaved(rows: np.ndarray, one: EncodedEvents, others: np.ndarray, two: EncodedEvents) -> EncodedEvents:
-    """The events `one`, whose numbers are `rows`, and `two`, which have the other numbers, in order."""
-    count = len(rows) + len(others)
-    sizes, coupled = np.zeros(count, np.int64), np.zeros(count, np.uint8)
-    for numbers, part in ((rows, one), (others, two)):
-        sizes[numbers], coupled[numbers] = np.diff(part.offsets), part.coupled
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    out = np.empty((2, int(offsets[-1])), np.int32)
-    for numbers, part in ((rows, one), (others, two)):
-        append_runs(part.offsets[:-1], part.offsets[1:], part.attrs, part.ranks, offsets[numbers], *out)
-    arrays = None if one.arrays is None or two.arrays is None else [*one.arrays, *two.arrays]
-    return EncodedEvents(count, offsets, out[0], out[1], coupled, arrays)

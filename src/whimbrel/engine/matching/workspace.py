@@ -17,7 +17,7 @@ from whimbrel.engine.live.check_table import CheckTable, search_checks
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.element_checks import CoupledEntries
 from whimbrel.model.event import AnyEvent
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents
+from whimbrel.ranks.encoding.encoded_events import EncodedEvents
 from whimbrel.ranks.encoding.json_reader import JsonText, make_state
 from whimbrel.ranks.encoding.json_state import JsonState
 from whimbrel.ranks.encoding.single_events import ITEMS
@@ -81,20 +81,9 @@ class Workspace:
             return fitted[1]
         grid, cells = self._fit_buffers(segment, rows)
         scratch = Scratch(
-            self._values,
-            self._coarse,
-            self._codes,
-            self._present,
-            self._stamp,
-            self._epoch,
-            grid,
-            cells,
-            self._alive,
-            self._pair_event,
-            self._pair_row,
-            self._run,
-            self.counts,
-        )
+            self._values, self._coarse, self._codes, self._present, self._stamp, self._epoch, grid, cells, self._alive,
+            self._pair_event, self._pair_row, self._run, self.counts,
+        )  # fmt: skip
         single = Task(self._one[0], self._ranked[0], self._ranked[1], self._one[1], self.out)
         parts = words_of(ENTRIES, self._entries), words_of(SCRATCH, scratch), words_of(TASK, single)
         both = np.array([*parts[0], *segment.words, *parts[1], *parts[2]], np.int64)

@@ -11,29 +11,11 @@ from typing import TYPE_CHECKING
 
 from whimbrel.language.sql.literals import name_text, pattern_text, string_text, value_text
 from whimbrel.language.sql.value_sets import SqlText, all_of, any_of, chunks, coded_tests, in_words, set_text
+from whimbrel.model import expression as ex
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.errors import LimitExceeded
-from whimbrel.model.expression import (
-    And,
-    Compare,
-    CompareAttributes,
-    Constant,
-    Contains,
-    EndsWith,
-    Expression,
-    ILike,
-    In,
-    InCidr,
-    IsMissing,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Predicate,
-    RLike,
-    StartsWith,
-)
+from whimbrel.model.expression import Expression, Predicate
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.limits import FILTER_BYTES, FILTER_PREDICATES
@@ -140,51 +122,51 @@ def _member_tests(name: str, constraint: Constraint) -> list[SqlText]:
 def expression_text(expression: Expression) -> str:
     """The text of an expression, which parses to an equal filter.
 
-    >>> expression_text(And((Compare("a", "<", 5), Not(Or((IsNull("b"), In("c", (1, "x"))))))))
+    >>> expression_text(ex.And((ex.Compare("a", "<", 5), ex.Not(ex.Or((ex.IsNull("b"), ex.In("c", (1, "x"))))))))
     "a < 5 AND NOT (b IS NULL OR c IN (1, 'x'))"
     """
     return _expression(expression).text
 
 
 def _expression(node: Expression) -> SqlText:
-    if isinstance(node, And):
+    if isinstance(node, ex.And):
         return all_of([_expression(term) for term in node.terms]) if node.terms else SqlText("TRUE")
-    if isinstance(node, Or):
+    if isinstance(node, ex.Or):
         return any_of([_expression(term) for term in node.terms]) if node.terms else SqlText("FALSE")
-    if isinstance(node, Not):
+    if isinstance(node, ex.Not):
         inner = _expression(node.term)
         return SqlText(f"NOT {inner.text}" if isinstance(node.term, Predicate) else f"NOT ({inner.text})")
     return SqlText(_predicate_text(node))
 
 
 def _predicate_text(node: Predicate) -> str:
-    if isinstance(node, Constant):
+    if isinstance(node, ex.Constant):
         return value_text(node.value)
-    if isinstance(node, CompareAttributes):
+    if isinstance(node, ex.CompareAttributes):
         return f"{name_text(node.left)} {node.op} {name_text(node.right)}"
     name = name_text(node.attribute)
     match node:
-        case Compare(_, op, value):
+        case ex.Compare(_, op, value):
             return f"{name} {op} {value_text(value)}"
-        case In(_, values):
+        case ex.In(_, values):
             return f"{name} IN {_literals(values)}"
-        case Contains(_, quantifier, values):
+        case ex.Contains(_, quantifier, values):
             return f"{name} CONTAINS {quantifier} {_literals(values)}"
-        case Like(_, pattern, escape) | ILike(_, pattern, escape):
-            word = "LIKE" if isinstance(node, Like) else "ILIKE"
+        case ex.Like(_, pattern, escape) | ex.ILike(_, pattern, escape):
+            word = "LIKE" if isinstance(node, ex.Like) else "ILIKE"
             escaped = "" if escape == "\\" else f" ESCAPE {string_text(escape)}"
             return f"{name} {word} {string_text(pattern)}{escaped}"
-        case StartsWith(_, text):
+        case ex.StartsWith(_, text):
             return f"{name} STARTS WITH {string_text(text)}"
-        case EndsWith(_, text):
+        case ex.EndsWith(_, text):
             return f"{name} ENDS WITH {string_text(text)}"
-        case RLike(_, regex):
+        case ex.RLike(_, regex):
             return f"{name} RLIKE {string_text(regex)}"
-        case InCidr(_, network):
+        case ex.InCidr(_, network):
             return f"{name} IN CIDR {string_text(network)}"
-        case IsNull():
+        case ex.IsNull():
             return f"{name} IS NULL"
-        case IsMissing():
+        case ex.IsMissing():
             return f"{name} IS MISSING"
 
 

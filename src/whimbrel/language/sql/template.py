@@ -20,29 +20,10 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from whimbrel.language.sql.lexer import is_too_long, number_value, place, position_of_literal
+from whimbrel.model import expression as ex
 from whimbrel.model.conjunction import holds
 from whimbrel.model.errors import FilterError, LimitExceeded
-from whimbrel.model.expression import (
-    And,
-    Compare,
-    CompareAttributes,
-    Comparison,
-    Constant,
-    Contains,
-    EndsWith,
-    Expression,
-    ILike,
-    In,
-    InCidr,
-    IsMissing,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Quantifier,
-    RLike,
-    StartsWith,
-)
+from whimbrel.model.expression import Comparison, Expression, Quantifier
 from whimbrel.model.filter import Filter
 from whimbrel.model.patterns import Cidr, Regex, is_lower_case, is_upper_case, parse_ilike, parse_like, plain_like
 from whimbrel.model.values import Timestamp, Value, canonical_number, sort_key, type_of
@@ -86,7 +67,7 @@ class CompareSlot:
     slot: int
 
     def bind(self, values: Values) -> Expression:
-        return Compare(self.attribute, self.op, values[self.slot])
+        return ex.Compare(self.attribute, self.op, values[self.slot])
 
 
 @dataclass(slots=True)
@@ -98,7 +79,7 @@ class CompareSlots:
     right: int
 
     def bind(self, values: Values) -> Expression:
-        return Constant(fold(values[self.left], self.op, values[self.right]))
+        return ex.Constant(fold(values[self.left], self.op, values[self.right]))
 
 
 @dataclass(slots=True)
@@ -109,7 +90,7 @@ class InSlots:
     slots: tuple[int, ...]
 
     def bind(self, values: Values) -> Expression:
-        return In(self.attribute, tuple([values[slot] for slot in self.slots]))
+        return ex.In(self.attribute, tuple([values[slot] for slot in self.slots]))
 
 
 @dataclass(slots=True)
@@ -121,7 +102,7 @@ class ContainsSlots:
     slots: tuple[int, ...]
 
     def bind(self, values: Values) -> Expression:
-        return Contains(self.attribute, self.quantifier, tuple([values[slot] for slot in self.slots]))
+        return ex.Contains(self.attribute, self.quantifier, tuple([values[slot] for slot in self.slots]))
 
 
 @dataclass(slots=True)
@@ -142,7 +123,7 @@ class TextSlot:
         """The test with the text in place, or unknown for NULL; BadLiteral when the text is not such a pattern."""
         text = values[self.slot]
         if text is None:
-            return Constant(None)
+            return ex.Constant(None)
         assert isinstance(text, str)
         try:
             return self._exact(text, values) if self.case is None else self._folded(text, values)
@@ -151,27 +132,27 @@ class TextSlot:
 
     def _exact(self, text: str, values: Values) -> Expression:
         if self.operator == "STARTS":
-            return StartsWith(self.attribute, text)
+            return ex.StartsWith(self.attribute, text)
         if self.operator == "ENDS":
-            return EndsWith(self.attribute, text)
+            return ex.EndsWith(self.attribute, text)
         if self.operator == "RLIKE":
-            return RLike(self.attribute, Regex(text).regex)
+            return ex.RLike(self.attribute, Regex(text).regex)
         if self.operator == "CIDR":
-            return InCidr(self.attribute, Cidr(text).network)
+            return ex.InCidr(self.attribute, Cidr(text).network)
         if self.operator == "INSIDE":
             text = f"%{plain_like(text)}%"
         escape = _escape_of(self.escape, values)
         parse_like(text, escape)
-        return Like(self.attribute, text, escape)
+        return ex.Like(self.attribute, text, escape)
 
     def _folded(self, text: str, values: Values) -> Expression:
         if (self.case == "lower" and not is_lower_case(text)) or (self.case == "upper" and not is_upper_case(text)):
-            return CompareAttributes(self.attribute, "!=", self.attribute)
+            return ex.CompareAttributes(self.attribute, "!=", self.attribute)
         escape = _escape_of(self.escape, values)
         plain = plain_like(text)
         patterns = {"LIKE": text, "STARTS": f"{plain}%", "ENDS": f"%{plain}", "INSIDE": f"%{plain}%", "EQUAL": plain}
         parse_ilike(patterns[self.operator], escape)
-        return ILike(self.attribute, patterns[self.operator], escape)
+        return ex.ILike(self.attribute, patterns[self.operator], escape)
 
 
 def _escape_of(slot: int | None, values: Values) -> str:
@@ -190,7 +171,7 @@ class Negation:
     term: TemplateNode
 
     def bind(self, values: Values) -> Expression:
-        return Not(self.term.bind(values))
+        return ex.Not(self.term.bind(values))
 
 
 @dataclass(slots=True)
@@ -200,7 +181,7 @@ class AllOf:
     terms: tuple[TemplateNode, ...]
 
     def bind(self, values: Values) -> Expression:
-        return And(tuple([term.bind(values) for term in self.terms]))
+        return ex.And(tuple([term.bind(values) for term in self.terms]))
 
 
 @dataclass(slots=True)
@@ -210,7 +191,7 @@ class AnyOf:
     terms: tuple[TemplateNode, ...]
 
     def bind(self, values: Values) -> Expression:
-        return Or(tuple([term.bind(values) for term in self.terms]))
+        return ex.Or(tuple([term.bind(values) for term in self.terms]))
 
 
 TemplateNode: TypeAlias = (
@@ -285,7 +266,7 @@ class Template:
 
 def _is_plain(node: TemplateNode) -> bool:
     return isinstance(node, CompareSlot | InSlots) or (
-        isinstance(node, Ready) and isinstance(node.expression, IsNull | IsMissing)
+        isinstance(node, Ready) and isinstance(node.expression, ex.IsNull | ex.IsMissing)
     )
 
 

@@ -70,16 +70,9 @@ def _push(
 
 @helper
 def _push_items(
-    value: int,
-    names: Integer,
-    depth: int,
-    within: Integer,
-    element: Integer,
-    kinds: np.ndarray,
-    items: np.ndarray,
-    count: int,
-    place: int,
-) -> int:
+    value: int, names: Integer, depth: int, within: Integer, element: Integer, kinds: np.ndarray, items: np.ndarray,
+    count: int, place: int,
+) -> int:  # fmt: skip
     """Append the items of a dict to the queue, and prefetch their values; FOR_PYTHON if some key is no plain text."""
     set_word(place, 0)
     while py.next_item(value, place, place + 8, place + 16):

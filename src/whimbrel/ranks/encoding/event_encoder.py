@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -18,13 +17,14 @@ from whimbrel.compiled.python_objects import KINDS
 from whimbrel.compiled.views import read_only
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
-from whimbrel.model.event_tables import read_events
+from whimbrel.model.event_tables import names_above, read_events
 from whimbrel.model.json_text import JsonObject
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
 from whimbrel.ranks.arrow import numbers, string_buffers
 from whimbrel.ranks.column_layout import ColumnLayout, ColumnLeaf, layout, leaf_array
 from whimbrel.ranks.columns import rank_column
 from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.encoding.encoded_events import EncodedEvents, interleaved, united, with_parts
 from whimbrel.ranks.encoding.json_events import JsonEvents
 from whimbrel.ranks.encoding.json_reader import JsonEntries, JsonNotes, JsonReader
 from whimbrel.ranks.encoding.object_batches import ObjectBatch, Refused, derived_parts
@@ -33,31 +33,8 @@ from whimbrel.ranks.kernel_arrays import ARRAY_BITS, Numbers, Reading
 from whimbrel.ranks.links import EventLinks
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
 from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
-from whimbrel.ranks.rank_kernels import append_runs, number_buckets, number_tables, pack, rank_cells
+from whimbrel.ranks.rank_kernels import number_buckets, number_tables, pack, rank_cells
 from whimbrel.ranks.string_kernels import short_tables
-
-
-@dataclass(slots=True)
-class EncodedEvents:
-    """Events as ranks: event e has the entries offsets[e]:offsets[e + 1]. The entries of an attribute are side by side.
-
-    Null is rank 0; a missing attribute has no entry. `coupled[e]` is not 0 where ranks alone do not decide: 1 if an
-    attribute lies in an array of objects, 2 (`SEVERAL`) if several strings of an attribute have fragments of patterns,
-    4 (`LINKED`) if an attribute that is compared with another has several values.
-    `arrays` are the names of all arrays of objects in which attributes lie, and perhaps others; None: any array.
-    """
-
-    count: int
-    offsets: np.ndarray
-    attrs: np.ndarray
-    ranks: np.ndarray
-    coupled: np.ndarray
-    arrays: Collection[str] | None = ()
-    elements: Callable[[], np.ndarray] | None = None
-    """Gives for each entry the element of an array of objects in which its value lies, as `Entries.elements`.
-
-    None if that is not known, or no event is coupled.
-    """
 
 
 class EventEncoder:
@@ -84,7 +61,7 @@ class EventEncoder:
     @cached_property
     def _above(self) -> set[str]:
         """The names that some attribute lies below, such as `a` for `a.b`."""
-        return {name[:at] for name in self._ids for at, letter in enumerate(name) if letter == "."}
+        return names_above(self._ids)
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -151,7 +128,7 @@ class EventEncoder:
         if len(arrays) < 1 << ARRAY_BITS:
             encoded.elements = partial(_table_elements, cells, attrs, rows, parts)
         if found.odd:
-            encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self.numbers.kinds))
+            encoded = united(encoded, self._odd(table, found.odd, timestamps), len(self.numbers.kinds))
         if not found.is_flat:
             sizes = np.diff(encoded.offsets) - sum(part.ends - part.starts for part in derived)
             EVENT_VALUES.check(int(sizes.max(initial=0)), row=int(sizes.argmax()) if rows else 0)
@@ -291,15 +268,7 @@ class EventEncoder:
             raise bad[min(bad)].at_row(min(bad))
         if refused is not None:
             refused |= {number: error for number, error in bad.items() if number not in refused}
-        sizes = np.diff(found.offsets)
-        sizes[own] = np.diff(more.offsets)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        out = np.empty((2, int(offsets[-1])), np.int32)
-        append_runs(found.offsets[:-1], found.offsets[1:], found.attrs, found.ranks, offsets[:-1].copy(), *out)
-        append_runs(more.offsets[:-1], more.offsets[1:], more.attrs, more.ranks, offsets[own], *out)
-        found.coupled[own] = more.coupled
-        arrays = None if found.arrays is None or more.arrays is None else [*found.arrays, *more.arrays]
-        return EncodedEvents(found.count, offsets, out[0], out[1], found.coupled, arrays)
+        return interleaved(found.count, (np.arange(found.count), found), (own, more))
 
     def json_reader(self, timestamps: frozenset[str]) -> JsonReader:
         """The reader of JSON texts."""
@@ -343,43 +312,6 @@ def _stacked(
     own = np.array([part.attr for part in parts], np.int32)
     ranks = np.concatenate([np.empty(0, np.int32), *(part.ranks for part in parts)])
     return own, np.searchsorted(attrs, own, "right"), starts, ends, ranks
-
-
-def _united(one: EncodedEvents, two: EncodedEvents, attributes: int) -> EncodedEvents:
-    """The entries of both, event by event and attribute by attribute."""
-    keys = np.concatenate(
-        [np.repeat(np.arange(e.count), np.diff(e.offsets)) * attributes + e.attrs for e in (one, two)]
-    )
-    order = np.argsort(keys, kind="stable")
-    attrs, ranks = (np.concatenate(pair)[order] for pair in ((one.attrs, two.attrs), (one.ranks, two.ranks)))
-    arrays = None if one.arrays is None or two.arrays is None else [*one.arrays, *two.arrays]
-    return EncodedEvents(one.count, one.offsets + two.offsets, attrs, ranks, one.coupled | two.coupled, arrays)
-
-
-def with_parts(encoded: EncodedEvents, parts: list[ListRanks]) -> EncodedEvents:
-    """The events with the ranks of other attributes behind their entries."""
-    sizes = np.diff(encoded.offsets) + sum(part.ends - part.starts for part in parts)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    out = np.empty((2, int(offsets[-1])), np.int32)
-    fill = offsets[:-1].copy()
-    starts, ends = encoded.offsets[:-1], encoded.offsets[1:]
-    append_runs(starts, ends, encoded.attrs, encoded.ranks, fill, *out)
-    for part in parts:
-        attrs = np.full(len(part.ranks), part.attr, np.int32)
-        append_runs(part.starts, part.ends, attrs, part.ranks, fill, *out)
-    made = EncodedEvents(encoded.count, offsets, out[0], out[1], encoded.coupled, encoded.arrays)
-    elements = encoded.elements
-    if elements is not None:
-        made.elements = lambda: _moved_elements(elements(), starts, ends, offsets)
-    return made
-
-
-def _moved_elements(elements: np.ndarray, starts: np.ndarray, ends: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The elements of entries that are now at the front of others, which are in none."""
-    out = np.zeros((2, int(offsets[-1])), np.int32)
-    append_runs(starts, ends, elements, elements, offsets[:-1].copy(), *out)
-    moved: np.ndarray = out[0]
-    return moved
 
 
 def _table_elements(cells: np.ndarray, attrs: np.ndarray, rows: int, parts: list[ListRanks]) -> np.ndarray:

@@ -7,7 +7,7 @@ key leads to it: `b.c` leads from `a` to `a.b.c`. The keys of all targets are on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from whimbrel.compiled.helpers import item, load_word, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.views import read_only, tuple_of_arrays
+from whimbrel.model.event_tables import dots, names_above
 from whimbrel.ranks.encoding.json_scan_kernels import BAD, first_byte, odd_bytes, quotes_in, signed
 from whimbrel.ranks.string_kernels import SHORT, load_short, mixed, short_word
 
@@ -170,10 +171,10 @@ def build_names(attributes: Mapping[str, int], flags: Mapping[str, int]) -> tupl
     names = [name for name in wanted if not _has_escapes(name)]
     if any(name.count(".") > MOST_DOTS for name in names):
         return None
-    above = {name[:dot] for name in names for dot in _dots(name)}
+    above = names_above(names)
     targets = {name: number for number, name in enumerate(dict.fromkeys([*names, *above]), 1)}
     edges = [(0, name, target) for name, target in targets.items()]
-    edges += [(targets[name[:dot]], name[dot + 1 :], target) for name, target in targets.items() for dot in _dots(name)]
+    edges += [(targets[name[:dot]], name[dot + 1 :], target) for name, target in targets.items() for dot in dots(name)]
     attr, flag = np.full(len(targets) + 1, -1, np.int32), np.zeros(len(targets) + 1, np.uint8)
     flag[0] = PYTHON_KEYS if len(names) < len(wanted) else 0
     for name, target in targets.items():
@@ -187,10 +188,6 @@ def build_names(attributes: Mapping[str, int], flags: Mapping[str, int]) -> tupl
     nodes, leads_to = (np.array([edge[side] for edge in edges], np.int64) for side in (0, 2))
     _fill_slots(keys, cuts, nodes, leads_to, slots)
     return JsonNames(*(read_only(array) for array in (attr, flag, slots, keys))), ["", *targets]
-
-
-def _dots(name: str) -> Iterator[int]:
-    return (at for at, letter in enumerate(name) if letter == ".")
 
 
 def _has_escapes(name: str) -> bool:

@@ -20,9 +20,10 @@ QUOTE, BACKSLASH = 0x22, 0x5C
 _ONES, _TOPS = np.uint64(0x0101_0101_0101_0101), np.uint64(0x8080_8080_8080_8080)
 _QUOTES, _BACKSLASHES, _SPACES = _ONES * np.uint64(QUOTE), _ONES * np.uint64(BACKSLASH), _ONES * np.uint64(0x20)
 
-_PLAIN_LOW = 1 << QUOTE | 1 << 0x2F
-_PLAIN_HIGH = sum(1 << ord(letter) - 64 for letter in "\\bfnrt")
-"""Bits of the characters that may follow a backslash, but for `u`: those below 64, and those from 64 on, less 64."""
+_ESCAPED = np.full(256, BAD, np.int16)
+"""What a character that follows a backslash stands for by itself: all that may but for `u`."""
+_ESCAPED[[QUOTE, BACKSLASH, 0x2F]] = [QUOTE, BACKSLASH, 0x2F]
+_ESCAPED[list(b"bfnrt")] = [8, 12, 10, 13, 9]
 
 
 @inlined
@@ -51,29 +52,13 @@ def first_byte(bits: np.uint64) -> int:
     return signed(trailing_zeros(bits)) >> 3
 
 
-@helper
-def skip_character(data: np.ndarray, at: int, end: int) -> int:
-    """The place after the character of two to four bytes that begins at `at`, or BAD if that is not UTF-8."""
-    first: int = data[at]
-    size = 2 + (first >= 0xE0) + (first >= 0xF0)
-    if first < 0xC2 or first > 0xF4 or at + size > end:
-        return BAD
-    second: int = data[at + 1]
-    low, high = 0x80, 0xBF
-    if first == 0xE0:
-        low = 0xA0
-    elif first == 0xED:  # beyond are surrogates
-        high = 0x9F
-    elif first == 0xF0:
-        low = 0x90
-    elif first == 0xF4:
-        high = 0x8F
-    if second < low or second > high:
-        return BAD
-    for i in range(at + 2, at + size):
-        if data[i] & 0xC0 != 0x80:
-            return BAD
-    return at + size
+@inlined
+def four_bytes(data: np.ndarray, at: int, end: int) -> int:
+    """The four bytes at a place as a number, the first one lowest; those at the end and behind it are 0."""
+    four = 0
+    for i in range(4):
+        four |= byte_at(data, at + i, end) << (8 * i)
+    return four
 
 
 @helper
@@ -107,37 +92,16 @@ def read_escape(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
         if 0xD800 <= code < 0xE000:
             return BAD, at
         return code, at + 6
-    code = BAD
-    if letter in (QUOTE, BACKSLASH, 0x2F):
-        code = letter
-    elif letter == 0x62:
-        code = 8
-    elif letter == 0x66:
-        code = 12
-    elif letter == 0x6E:
-        code = 10
-    elif letter == 0x72:
-        code = 13
-    elif letter == 0x74:
-        code = 9
-    return code, at + 2
+    return int(_ESCAPED[letter]), at + 2
 
 
 @inlined
-def _is_plain_escape(letter: int) -> bool:
-    """Whether a character that follows a backslash stands for one character by itself."""
-    bits = _PLAIN_LOW if letter < 64 else _PLAIN_HIGH
-    return letter < 128 and (bits >> (letter & 63)) & 1 == 1
-
-
-@inlined
-def _character_size(word: np.uint64) -> int:
-    """The size of the character of two to four bytes that begins a word; 0 if that is not UTF-8.
+def _character_size(four: int) -> int:
+    """The size of the character of two to four bytes that begins four bytes; 0 if that is not UTF-8.
 
     The bits that say how long it is are compared at once; then the values that fewer bytes hold, surrogates, and those
     above the last code point are left out.
     """
-    four = signed(word) & 0xFFFF_FFFF
     if four & 0xC0E0 == 0x80C0:
         return 2 if four & 0x1E else 0
     if four & 0xC0C0F0 == 0x8080E0:
@@ -154,15 +118,11 @@ def _skip_characters(data: np.ndarray, at: int, end: int) -> int:
     """The place after the characters of two to four bytes that follow each other from `at` on; BAD if some is wrong."""
     limit = data.size - 8
     while at < end and item(data, at) >= 0x80:
-        if at > limit:
-            at = skip_character(data, at, end)
-            if at < 0:
-                return BAD
-        else:
-            size = _character_size(load_word(data, at))
-            if size == 0:
-                return BAD
-            at += size
+        four = four_bytes(data, at, end) if at > limit else signed(load_word(data, at)) & 0xFFFF_FFFF
+        size = _character_size(four)
+        if size == 0:
+            return BAD
+        at += size
     return at
 
 
@@ -197,7 +157,7 @@ def scan_string(data: np.ndarray, at: int, end: int) -> tuple[int, bool]:
                 return BAD, escaped
         elif byte == BACKSLASH:
             escaped = True
-            if _is_plain_escape(byte_at(data, at + 1, end)):
+            if _ESCAPED[byte_at(data, at + 1, end)] >= 0:
                 at += 2
                 continue
             code, at = read_escape(data, at, end)

@@ -7,7 +7,7 @@ import numpy as np
 from whimbrel.compiled.jit import inlined
 from whimbrel.compiled.python_objects import bytes_at
 from whimbrel.ranks.encoding.json_number_kernels import HUGE, INTEGER, UNREAD, scan_number
-from whimbrel.ranks.encoding.json_scan_kernels import BAD, byte_at, scan_string, unescape
+from whimbrel.ranks.encoding.json_scan_kernels import BAD, byte_at, four_bytes, scan_string, unescape
 from whimbrel.ranks.encoding.json_state import NOTES, TEXT_BYTES, UNREAD_FLOATS, JsonState
 from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, SOURCE, TIME
 from whimbrel.ranks.kernel_arrays import EXACT_FLOAT, FOR_PYTHON, FULL, Numbers, Reading
@@ -82,9 +82,7 @@ def read_number(
 @inlined
 def read_word(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
     """Read true, false or null: the place after it, or FOR_PYTHON; and its rank."""
-    four = 0
-    for i in range(4):
-        four |= byte_at(data, at + i, end) << (8 * i)
+    four = four_bytes(data, at, end)
     if four == _NULL:
         return at + 4, 0
     if four == _TRUE:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from whimbrel.model.event_tables import dots
 from whimbrel.ranks.dictionary import Dictionary
 
 ATTR, BELOW, FLAGS, SEEN, LAST = range(5)
@@ -82,11 +83,10 @@ class NameTable:
 
     def _enter(self, name: str) -> None:
         code = self._code(name)
-        dots = name.count(".")
-        if dots > _MOST_DOTS or (dots and len(name) > _MOST_LETTERS):
+        ends = list(dots(name))
+        if len(ends) > _MOST_DOTS or (ends and len(name) > _MOST_LETTERS):
             self._is_nested = False
             return
-        ends = [at for at, letter in enumerate(name) if letter == "."]
         for number, end in enumerate(ends):
             above = name[:end]
             self._code(above)

@@ -51,14 +51,9 @@ def measure(offsets: np.ndarray, data: np.ndarray, tail: int, more: int, depth: 
 
 @kernel
 def grow(
-    offsets: np.ndarray,
-    data: np.ndarray,
-    depth: np.ndarray,
-    levels: np.ndarray,
-    nodes: np.ndarray,
-    labels: np.ndarray,
-    fragment: np.ndarray,
-) -> None:
+    offsets: np.ndarray, data: np.ndarray, depth: np.ndarray, levels: np.ndarray, nodes: np.ndarray,
+    labels: np.ndarray, fragment: np.ndarray,
+) -> None:  # fmt: skip
     """Write the nodes of all fragments: first children, bytes (`labels`), and which fragment ends there (-1: none)."""
     following = np.zeros(levels.shape[0] + 1, np.int64)
     for d in range(levels.shape[0]):
@@ -116,14 +111,9 @@ def step(
 
 @kernel
 def connect(
-    nodes: np.ndarray,
-    labels: np.ndarray,
-    fragment: np.ndarray,
-    classes: np.ndarray,
-    dense: np.ndarray,
-    is_whole: np.ndarray,
-    is_inside: bool,
-) -> None:
+    nodes: np.ndarray, labels: np.ndarray, fragment: np.ndarray, classes: np.ndarray, dense: np.ndarray,
+    is_whole: np.ndarray, is_inside: bool,
+) -> None:  # fmt: skip
     """Write the dense rows and, for fragments inside, the links to suffixes, whose nodes come before their own."""
     for parent in range(nodes.shape[0] - 1):
         if parent < dense.shape[0]:

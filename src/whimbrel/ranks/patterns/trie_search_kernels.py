@@ -158,16 +158,9 @@ def _find_ends(trie: TrieArrays, data: np.ndarray, start: int, end: int, found: 
 
 @inlined
 def _decide(
-    trie: TrieArrays,
-    f: Integer,
-    data: np.ndarray,
-    start: int,
-    end: int,
-    pairs: np.uint64,
-    ranks: np.ndarray,
-    begin: int,
-    n: int,
-) -> int:
+    trie: TrieArrays, f: Integer, data: np.ndarray, start: int, end: int, pairs: np.uint64, ranks: np.ndarray,
+    begin: int, n: int,
+) -> int:  # fmt: skip
     """Append the ranks of the rules of a fragment that the text fits, which has the ranks from `begin` to `n` so far.
 
     `pairs` are the bits of the text, by which most rules are ruled out. Returns the new number of ranks, or -1 if there
@@ -235,16 +228,9 @@ def append_ranks(
 
 @kernel
 def find_fragments(
-    words: np.ndarray,
-    kind: int,
-    offsets: np.ndarray,
-    data: np.ndarray,
-    first: int,
-    ends: np.ndarray,
-    found: np.ndarray,
-    table: np.ndarray,
-    ranks: np.ndarray,
-) -> int:
+    words: np.ndarray, kind: int, offsets: np.ndarray, data: np.ndarray, first: int, ends: np.ndarray,
+    found: np.ndarray, table: np.ndarray, ranks: np.ndarray,
+) -> int:  # fmt: skip
     """Find the fragments of the texts from `first` on. The ranks of text t end at ends[t + 1].
 
     `kind` has bit 0 if fragments are inside, and bit 1 if there is one more byte before each text. Returns the number

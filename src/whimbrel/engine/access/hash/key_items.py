@@ -72,9 +72,10 @@ def key_source(plan: Plan) -> KeySource:
     """Make the arrays that `key_items` reads."""
     weights, items = plan.weights, plan.items
     factor = bucket_factor(weights.total)
+    widths = np.log2(np.stack([weights.total, np.minimum(weights.total, BUCKETS)], axis=1).astype(np.float64))
     return KeySource(
         items.start, items.attr, items.kind, items.low, items.high, plan.shares, _members(plan.clauses),
-        weights.present, factor, *_below(weights, factor), _widths(weights.total),
+        weights.present, factor, *_below(weights, factor), widths,
     )  # fmt: skip
 
 
@@ -97,11 +98,6 @@ def _below(weights: Weights, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray
     if weights.cumulative.size:
         return weights.cumulative[weights.start[:-1, None] + first].astype(np.float64), np.ones(len(first))
     return first.astype(np.float64), weights.present / np.maximum(1, weights.total - 8)
-
-
-def _widths(total: np.ndarray) -> np.ndarray:
-    widths: np.ndarray = np.log2(np.stack([total, np.minimum(total, BUCKETS)], axis=1).astype(np.float64))
-    return widths
 
 
 @helper

@@ -135,6 +135,7 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
     own = np.repeat(np.arange(others.size), shapes.entries[heads])[order]
     ordered = np.concatenate([mine[~spread][direct.order], mine[spread][others.order]])
     plan.records.append(write_records(first, item_start, np.concatenate([direct.items, others.items]), rows[ordered]))
+    runs = [_runs(direct.key, place[: direct.size], 0), _runs(key[order], np.arange(len(key)), REFERENCES)]
     attrs = np.where(shapes.parts >= 0, shapes.parts >> 1, -1).astype(np.int32)
     by_first = np.argsort(attrs[:, 0], kind="stable").astype(np.int32)
     return {
@@ -144,7 +145,7 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
         "hash_radix": radix[by_first],
         "hash_factor": np.where(bucketed, factor[np.maximum(attrs, 0)], 0)[by_first],
         "hash_first": np.searchsorted(attrs[by_first, 0], np.arange(attributes + 1)).astype(np.int32),
-        "hash_table": _table(direct.key, place[: direct.size], key[order]),
+        "hash_table": make_table(*map(np.concatenate, zip(*runs, strict=True))),
         "hash_refs": refs[own],
         "hash_targets": targets[own],
         "hash_shift": shift,
@@ -356,13 +357,8 @@ def _fill_references(
         targets[g, 1], targets[g, 2] = spans[1], spans[2]
 
 
-def _table(direct: np.ndarray, place: np.ndarray, references: np.ndarray) -> np.ndarray:
-    """The table: per key the start of its run, a record or a reference, and its length; equal keys come together."""
-    runs = [_runs(direct, place, 0), _runs(references, np.arange(len(references)), REFERENCES)]
-    return make_table(*(np.concatenate([run[i] for run in runs]) for i in (0, 1)))
-
-
 def _runs(key: np.ndarray, place: np.ndarray, flag: int) -> tuple[np.ndarray, np.ndarray]:
+    """The different keys, and the run of each: where it starts, its length and the flag. Equal keys are neighbours."""
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(key)), bool), key[1:] != key[:-1]]))
     lengths = np.diff(np.append(starts, len(key)))
     return key[starts], (place[starts] << 32) | lengths | flag
