@@ -21,7 +21,7 @@ from whimbrel.ranks.lookup import Lookup
 
 _ELEMENTS = (1 << 31 - ARRAY_BITS) - 2
 """Elements that have numbers of their own."""
-See: TypeAlias = Callable[[ColumnLeaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
+OnValues: TypeAlias = Callable[[ColumnLeaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
 """Called with the leaf, its values, their ranks, and where the values of each row start and end."""
 
 
@@ -36,18 +36,18 @@ class ListRanks(NamedTuple):
     """Of each rank the element of an array of objects (`Entries.elements`), if they lie in one."""
 
 
-def rank_lists(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, see: See) -> ListRanks:
+def rank_lists(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, on_values: OnValues) -> ListRanks:
     """The ranks of a column of lists of scalars."""
     members, starts, ends = _members(array, array.values)
     ranks = np.empty(len(members), np.int32)
     rank_array(members, lookup, leaf.is_time, NULL, ranks)
     _check_times(ranks, members, starts, ends, leaf)
-    see(leaf, members, ranks, starts, ends)
+    on_values(leaf, members, ranks, starts, ends)
     return ListRanks(leaf.attr, ranks, starts, ends)
 
 
 def rank_objects(
-    array: pa.Array, leaf: ColumnLeaf, number: int, lookup: Callable[[int], Lookup], see: See
+    array: pa.Array, leaf: ColumnLeaf, number: int, lookup: Callable[[int], Lookup], on_values: OnValues
 ) -> tuple[list[ListRanks], np.ndarray]:
     """The ranks of a column of arrays of objects, and which rows have a value in one of the objects.
 
@@ -62,7 +62,7 @@ def rank_objects(
         ranks = np.empty(len(values), np.int32)
         rank_array(values, lookup(inner.attr), inner.is_time, MISSING, ranks)
         _check_times(ranks, values, starts, ends, inner)
-        see(inner, values, ranks, starts, ends)
+        on_values(inner, values, ranks, starts, ends)
         part = _chosen(inner.attr, ranks, ranks != MISSING, starts, ends)
         part = part._replace(elements=elements[ranks != MISSING])
         coupled |= part.ends > part.starts
@@ -78,7 +78,7 @@ def rank_map(
     leaf: ColumnLeaf,
     find: Callable[[str], ColumnLeaf | None],
     lookup: Callable[[int], Lookup],
-    see: See,
+    on_values: OnValues,
 ) -> list[ListRanks]:
     """The ranks of a column of maps from text to scalars; `find` gives the attribute of a key."""
     keys, starts, ends = _members(array, array.keys)
@@ -103,7 +103,7 @@ def rank_map(
         begins, stops = np.searchsorted(places, starts), np.searchsorted(places, ends)
         begins = np.where(stops > begins, stops - 1, begins)  # the last value of a key that comes twice counts
         _check_times(ranks, chosen, begins, stops, inner)
-        see(inner, chosen, ranks, begins, stops)
+        on_values(inner, chosen, ranks, begins, stops)
         parts.append(ListRanks(inner.attr, ranks, begins, stops))
     return parts
 

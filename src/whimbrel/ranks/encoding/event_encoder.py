@@ -159,17 +159,19 @@ class EventEncoder:
             attr = self._ids.get(name)
             return None if attr is None else ColumnLeaf(attr, name, (), name in timestamps)
 
-        def see(leaf: ColumnLeaf, values: pa.Array, ranks: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
+        def on_values(
+            leaf: ColumnLeaf, values: pa.Array, ranks: np.ndarray, starts: np.ndarray, ends: np.ndarray
+        ) -> None:
             if self._fragments is not None and leaf.attr in self._fragments:
                 seen.append(SeenValues(leaf.attr, None if leaf.is_time else values, ranks, starts, ends))
 
-        parts = [rank_lists(leaf_array(table, leaf), leaf, self._lookup(leaf.attr), see) for leaf in found.lists]
+        parts = [rank_lists(leaf_array(table, leaf), leaf, self._lookup(leaf.attr), on_values) for leaf in found.lists]
         for number, leaf in enumerate(found.objects):
-            fields, in_objects = rank_objects(leaf_array(table, leaf), leaf, number, self._lookup, see)
+            fields, in_objects = rank_objects(leaf_array(table, leaf), leaf, number, self._lookup, on_values)
             parts += fields
             coupled |= in_objects
         for leaf in found.maps:
-            parts += rank_map(leaf_array(table, leaf), leaf, below, self._lookup, see)
+            parts += rank_map(leaf_array(table, leaf), leaf, below, self._lookup, on_values)
         return parts
 
     def _odd(

@@ -22,8 +22,8 @@ class NotFlat(Exception):
     """The object must be read by `Event`."""
 
 
-class Lane(NamedTuple):
-    """What is known of one name. A tuple, because its fields are the cheapest to reach."""
+class NameReader(NamedTuple):
+    """Reads the values of one name. A tuple, because its fields are the cheapest to reach."""
 
     attr: int
     """-1 if no filter mentions the name."""
@@ -54,8 +54,8 @@ class Lane(NamedTuple):
         return NULL if found is None or self.lookup is None else self.lookup.cell(sort_key(found))
 
 
-class Lanes(dict[str, Lane]):
-    """The lane of each name that events have had.
+class FlatReader(dict[str, NameReader]):
+    """Reads flat objects; has the reader of each name that events have had.
 
     A dict subclass: a name that is there costs one lookup, and after the first events nearly all names are there.
     """
@@ -66,53 +66,53 @@ class Lanes(dict[str, Lane]):
         self._exact = False
         self._unmentioned = _Unmentioned()
 
-    def __missing__(self, name: str) -> Lane:
+    def __missing__(self, name: str) -> NameReader:
         if type(name) is not str:
             raise NotFlat
         _check_text(name)
         lookup = self._find(name)
         texts = self._unmentioned if lookup is None else lookup.texts
-        lane = Lane(
+        reader = NameReader(
             -1 if lookup is None else lookup.attr, _Times(lookup) if name in self.timestamps else texts, name, lookup
         )
         self._exact |= lookup is not None and lookup.number_kind == EXACT
         if lookup is not None or len(self) < EVENT_ATTRIBUTES.value:  # other names must not fill the memory
-            self[name] = lane
-        return lane
+            self[name] = reader
+        return reader
 
     def append(self, event: dict[str, Any], attrs: array[int], cells: list[float]) -> None:
         """Append the entries of a flat object, among them dropped ones that `rank_cells` leaves out."""
-        lists: list[tuple[Lane, list[Any]]] = []
-        first, most, lane_of, add = len(cells), EXACT_FLOAT, self.__getitem__, cells.append
+        lists: list[tuple[NameReader, list[Any]]] = []
+        first, most, reader_of, add = len(cells), EXACT_FLOAT, self.__getitem__, cells.append
         numbers = []
         for name, value in event.items():
-            lane = lane_of(name)
-            numbers.append(lane[0])
+            reader = reader_of(name)
+            numbers.append(reader[0])
             kind = type(value)
             if kind is str:
-                add(lane[1][value])
+                add(reader[1][value])
             elif (kind is int and -most <= value <= most) or (kind is float and value == value):  # noqa: PLR0124
                 add(value)
             else:
-                add(_other(lane, value, lists))  # NaN among them
+                add(_other(reader, value, lists))  # NaN among them
         attrs.extend(numbers)
         if self._exact:
             for place, (name, value) in enumerate(event.items(), first):
                 if self[name].is_exact and type(value) is not list:
                     cells[place] = self[name].cell(value)
-        for lane, members in lists:
-            attrs.extend([lane.attr] * len(members))
-            cells += map(lane.cell, members)
+        for reader, members in lists:
+            attrs.extend([reader.attr] * len(members))
+            cells += map(reader.cell, members)
         if len(event) > EVENT_ATTRIBUTES.value or len(cells) - first > EVENT_VALUES.value:
             raise NotFlat
 
 
-def _other(lane: Lane, value: Any, lists: list[tuple[Lane, list[Any]]]) -> float:
+def _other(reader: NameReader, value: Any, lists: list[tuple[NameReader, list[Any]]]) -> float:
     """The cell of a value that is no plain number or text; members of lists are appended after all other entries."""
     if type(value) is list:
-        lists.append((lane, value))
+        lists.append((reader, value))
         return DROPPED
-    return lane.cell(value)
+    return reader.cell(value)
 
 
 class _Unmentioned(dict[str, float]):

@@ -259,12 +259,15 @@ def _read_value(
 
 @inlined
 def _is_allowed(
-    target: int, hash: np.uint64, number: int, opened: int, element: int, array: int, state: JsonState
+    target: int, hash: np.uint64, others: int, number: int, opened: int, element: int, array: int, state: JsonState
 ) -> bool:
-    """Whether a key may come here, which is put down. A target may come again in another element of an array."""
+    """Whether a key may come here, which is put down. A target may come again in another element of an array.
+
+    Keys that lead to no target are told apart by their hashes, as long as these `others` are not too many.
+    """
     if target < 0:
         own = signed(mixed(hash ^ np.uint64(number)))
-        return _is_new(state.stamps, state.others, state.counters[EVENT], own)
+        return others <= _MOST_OTHERS and _is_new(state.stamps, state.others, state.counters[EVENT], own)
     last = item(state.seen, target)
     state.seen[target] = number
     return bool(last < opened or (element != 0 and array < last < element))
@@ -290,7 +293,7 @@ def _after_value(data: np.ndarray, at: int, end: int, stack: np.ndarray, level: 
 
 
 @inlined
-def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would have to carry
+def _read_object(
     data: np.ndarray, at: int, end: int, n: int, names: JsonNames, state: JsonState, reading: Reading,
     numbers: Numbers, entries: Entries,
 ) -> int:  # fmt: skip
@@ -300,28 +303,22 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
     if byte_at(data, at, end) != 0x7B or end - at > _MOST_BYTES:
         return FOR_PYTHON
     at += 1
-    level = keys = others = values = 0
-    node = target = 0
-    is_list = False
-    is_first = True  # of its object: only then it may end here
+    level = keys = others = values = node = target = 0
+    is_list, is_first = False, True  # the first of its object or list: only then that may end here
     counters[OBJECT] += 1
     number = opened = counters[OBJECT]
-    tag = 0
-    element = array = 0  # the innermost element of an array of objects, and the last object before the outermost array
+    element = array = tag = 0  # the innermost element of an array of objects; the last object before the outermost one
     _push(stack, 0, False, 0, number, 0, 0)
     while True:
         at = _skip_spaces(data, at, end)
-        is_empty = is_first and byte_at(data, at, end) == (0x5D if is_list else 0x7D)
-        is_first = False
+        is_empty, is_first = is_first and byte_at(data, at, end) == (0x5D if is_list else 0x7D), False
         if not is_list and not is_empty:
             target, at, hash = _read_key(data, at, end, node, names, state)
             if at < 0:
                 return at
             keys += 1
             others += target < 0
-            if keys > _MOST_KEYS or others > _MOST_OTHERS:
-                return FOR_PYTHON
-            if not _is_allowed(target, hash, number, opened, element, array, state):
+            if keys > _MOST_KEYS or not _is_allowed(target, hash, others, number, opened, element, array, state):
                 return FOR_PYTHON
         if not is_empty:
             byte = byte_at(data, at, end)
@@ -332,9 +329,8 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
                     return FOR_PYTHON
                 if is_list and byte == 0x7B and flags & ABOVE:
                     state.arrays[target] = 1
-                    array = array if element else stack[level - 1, _NUMBER]
                     tag = -1 if element else ((counters[OBJECT] + 1 - opened) << ARRAY_BITS) | (target & _ARRAY_MASK)
-                    element = counters[OBJECT] + 1
+                    array, element = array if element else stack[level - 1, _NUMBER], counters[OBJECT] + 1
                 is_list, is_first = byte == 0x5B, True
                 if not is_list:
                     counters[OBJECT] += 1
@@ -343,13 +339,9 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
                 at += 1
                 continue
             values += 1
-            if values > _MOST_VALUES:
-                return FOR_PYTHON
-            at, n = _read_value(
-                byte, data, at, end, target, flags, n, tag, names, state, reading, numbers, entries
-            )  # fmt: skip
-            if at < 0:
-                return at
+            at, n = _read_value(byte, data, at, end, target, flags, n, tag, names, state, reading, numbers, entries)
+            if at < 0 or values > _MOST_VALUES:
+                return min(at, FOR_PYTHON)
         before = level
         at, level = _after_value(data, at, end, stack, level)
         if at < 0 or level < 0:

@@ -20,7 +20,7 @@ from whimbrel.model.json_text import parse_json
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.dict_kernels import read_dict
-from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
+from whimbrel.ranks.encoding.flat_events import FlatReader, NotFlat
 from whimbrel.ranks.encoding.json_reader import JsonReader, JsonText
 from whimbrel.ranks.encoding.json_state import JsonState
 from whimbrel.ranks.encoding.name_table import NameTable, name_flags
@@ -43,7 +43,7 @@ _NO_ATTRS = array("i")
 class _Names(NamedTuple):
     """What names of events mean, given the attributes whose texts are timestamps."""
 
-    lanes: Lanes
+    flat: FlatReader
     table: NameTable
     read: Callable[[np.ndarray, int, np.ndarray, int], int]
     """The entry of `read_dict`."""
@@ -99,7 +99,7 @@ class SingleEventEncoder:
         if type(event) is not dict or not READABLE:
             return FOR_PYTHON
         names = self._names
-        if names is None or names.lanes.timestamps is not timestamps:
+        if names is None or names.flat.timestamps is not timestamps:
             names = self.names_for(timestamps)
         return names.read(words, id(event), names.table.rows, id(left)) | self._mark  # does not change what is below 0
 
@@ -188,7 +188,7 @@ class SingleEventEncoder:
         if (
             left is None
             or any(name in self._sources for name in left)
-            or not _append_flat(left, self.names_for(timestamps).lanes, attrs, cells)
+            or not _append_flat(left, self.names_for(timestamps).flat, attrs, cells)
         ):
             return self.append(event, timestamps, attrs, cells), True
         return 0, False
@@ -196,7 +196,7 @@ class SingleEventEncoder:
     def append(self, event: AnyEvent, timestamps: Collection[str], attrs: array[int], cells: list[float]) -> int:
         """Append the entries of one event; return how it is coupled, or 0."""
         mark = 0
-        if type(event) is dict and _append_flat(event, self.names_for(timestamps).lanes, attrs, cells):
+        if type(event) is dict and _append_flat(event, self.names_for(timestamps).flat, attrs, cells):
             if self._fragments is not None:
                 mark = self._fragments.append_flat(event, timestamps, attrs, cells)
         else:
@@ -227,19 +227,19 @@ class SingleEventEncoder:
     def names_for(self, timestamps: Collection[str]) -> _Names:
         """What names mean, given the attributes whose texts are timestamps."""
         names, wanted = self._names, frozenset(timestamps)
-        if names is None or names.lanes.timestamps != wanted:
+        if names is None or names.flat.timestamps != wanted:
             flags = name_flags(self._dictionary, wanted, self._sources)
             table = NameTable(self._ids, len(self._dictionary.names), flags)
             read = entry_for(read_dict, np.empty(0, np.int64), 0, table.rows, 0)
-            names = self._names = _Names(Lanes(self._find, wanted), table, read)
+            names = self._names = _Names(FlatReader(self._find, wanted), table, read)
         return names
 
 
-def _append_flat(event: dict[str, Any], lanes: Lanes, attrs: array[int], cells: list[float]) -> bool:
+def _append_flat(event: dict[str, Any], flat: FlatReader, attrs: array[int], cells: list[float]) -> bool:
     """Append the entries of a flat object; append none and return False if it is not flat."""
     size = len(attrs)
     try:
-        lanes.append(event, attrs, cells)
+        flat.append(event, attrs, cells)
     except (NotFlat, UnicodeEncodeError):
         del attrs[size:], cells[size:]
         return False
