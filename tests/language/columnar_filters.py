@@ -60,7 +60,7 @@ def _expressions(group: TermGroup) -> Iterator[Expression]:
         if group.lengths is None:
             yield _expression(group.term, [column[use] for column in columns])
         else:
-            yield _expression(group.term, columns[0][at : at + int(group.lengths[use])])
+            yield _expression(group.term, columns[0][at : at + int(group.lengths[use])], is_list=True)
             at += int(group.lengths[use])
 
 
@@ -72,7 +72,7 @@ def _values(column: Column, kind: SlotType) -> list[Value]:
     return [canonical_number(number) for number in column.tolist()]
 
 
-def _expression(term: Term, values: Sequence[Value]) -> Expression:
+def _expression(term: Term, values: Sequence[Value], is_list: bool = False) -> Expression:
     """A term as an expression, given the values of the slots, or of all members if it has a list."""
     name, kind = term.attribute, term.kind
     if kind in ("range", "outside"):
@@ -84,9 +84,7 @@ def _expression(term: Term, values: Sequence[Value]) -> Expression:
         return Not(state) if kind in ("not null", "present") else state
     if kind == "link":
         return CompareAttributes(name, term.op, term.other)
-    literals = tuple(_value(operand, values) for operand in term.operands)
-    if len(term.operands) == 1 and term.operands[0].slot is not None:
-        literals = tuple(values)
+    literals = tuple(values) if is_list else tuple(_value(operand, values) for operand in term.operands)
     if kind in ("points", "excluded"):
         return Not(In(name, literals)) if kind == "excluded" else In(name, literals)
     if kind == "all":
@@ -107,8 +105,5 @@ def _range(term: Term, values: Sequence[Value]) -> Expression:
     return Not(And(tuple(bounds))) if term.kind == "outside" else And(tuple(bounds))
 
 
-def _value(operand: Operand, values: Sequence[Value]) -> Value:
-    if operand.slot is not None:
-        return values[operand.slot]
-    assert operand.value is not None
-    return operand.value
+def _value(operand: Operand, values: Sequence[Value]) -> Value | None:
+    return operand.value if operand.slot is None else values[operand.slot]

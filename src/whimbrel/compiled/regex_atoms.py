@@ -24,6 +24,7 @@ FOLLOW = MASKS + SYMBOLS
 _MOST_REPEATED = 32
 OPEN, CLOSE, BAR, _BRACKET, _BRACKET_END, _BRACE, _BRACE_END, _BACKSLASH = b"()|[]{}\\"
 _STAR, _PLUS, _QUESTION, _HAT, _DOLLAR, _DOT, _MINUS, _COMMA, _COLON, _LESS, _GREATER, _P = b"*+?^$.-,:<>P"
+_FLAGS, _BOUNDARIES = tuple(b"ims"), tuple(b"bB")
 UNKNOWN = -1
 NONE, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64((1 << 64) - 1)
 
@@ -244,3 +245,21 @@ def after_opening(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer,
     while at < end and _IS_WORD[data[at]]:
         at += 1
     return (at + 1 if at > first and at < end and data[at] == _GREATER else UNKNOWN), True
+
+
+@helper
+def after_unread(data: np.ndarray, at: Integer, end: Integer) -> Integer:  # pragma: no cover
+    """The end of what RE2 accepts and programs have not: flags such as (?i) or (?ims), and word boundaries.
+
+    It is where it begins if there is none, or if it is repeated.
+    """
+    after: Integer = at + 2
+    if after > end:
+        return at
+    is_known = data[at] == _BACKSLASH and data[at + 1] in _BOUNDARIES
+    if data[at] == OPEN and data[at + 1] == _QUESTION:
+        while after < end and data[after] in _FLAGS and after < at + 5:
+            after += 1
+        is_known = at + 2 < after < end and data[after] == CLOSE
+        after += 1
+    return after if is_known and read_again(data, after, end)[0] == after else at

@@ -2,7 +2,8 @@
 
 An expression has no program if it is long, or has flags, word boundaries, classes by name or sets with characters
 beyond ASCII. RE2 accepts what has a program, but for names of groups and repeated groups of nothing, of which that is
-not sure. So most expressions of a load need not be compiled by RE2 to be known as good ones.
+not sure, and what would have one without its flags and word boundaries. So most expressions of a load need not be
+compiled by RE2 to be known as good ones.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from whimbrel.compiled.regex_atoms import (
     START_SYMBOL,
     UNKNOWN,
     after_opening,
+    after_unread,
     read_again,
     read_atom,
 )
@@ -109,15 +111,18 @@ def _read_program(
     """
     program[:] = NONE
     count: Integer = np.int64(0)
-    depth, is_sure = 0, True
+    depth, is_sure, has_program = 0, True, True
     every: Part = (NONE, NONE, False)  # the alternatives before the last
     part: Part = (NONE, NONE, True)  # what was read of the last one
     while at < end:
         byte = data[at]
         if byte == BAR:
-            every = every[0] | part[0], every[1] | part[1], every[2] or part[2]
-            part = NONE, NONE, True
+            every, part = (every[0] | part[0], every[1] | part[1], every[2] or part[2]), (NONE, NONE, True)
             at += 1
+            continue
+        after = after_unread(data, at, end)
+        if after > at:
+            at, has_program = after, False
             continue
         if byte == OPEN:
             at, has_name = after_opening(data, at, end)
@@ -134,8 +139,7 @@ def _read_program(
         if byte == CLOSE:
             if depth == 0:
                 return 0, False
-            depth -= 1
-            at += 1
+            depth, at = depth - 1, at + 1
             first = known[depth]
             atom: Part = (every[0] | part[0], every[1] | part[1], every[2] or part[2])
             every = parts[depth, 0], parts[depth, 1], parts[depth, 2] != NONE
@@ -160,7 +164,7 @@ def _read_program(
         return 0, False
     program[SHORTEST] = np.uint64(every[2] or part[2])
     program[FIRST], program[LAST] = every[0] | part[0], every[1] | part[1]
-    return (FOLLOW + count if _is_known(program, count) else 0), is_sure
+    return (FOLLOW + count if has_program and _is_known(program, count) else 0), is_sure
 
 
 @kernel

@@ -263,7 +263,9 @@ def _shifted(offsets: list[np.ndarray], data: list[np.ndarray]) -> Iterable[np.n
 
 
 def is_beyond_floats(column: np.ndarray) -> bool:
-    """Whether some integer of a column is beyond those that binary64 holds all of."""
+    """Whether some integer of a column is beyond those that binary64 holds all of; objects may be anything."""
+    if column.dtype == object:
+        return True
     return bool(column.dtype == np.int64 and len(column) and max(-int(column.min()), int(column.max())) > EXACT_FLOAT)
 
 
@@ -289,11 +291,14 @@ class LiteralPool:
         if self.type == STRING:
             self._distinct, self._places = _distinct_words(cast("list[DictionaryStrings]", self._columns))
             into.strings.append(self._distinct)
-        else:  # integers, nanoseconds, or numbers below 2^53: floats hold all of a mixture
+        else:  # integers, nanoseconds, or a mixture that floats hold, or objects
             self._distinct = np.concatenate(self._columns)
             if self.size >= _MANY and self._distinct.dtype == np.float64:
                 self._distinct, self._places = float_places(self._distinct) or (self._distinct, None)
-            (into.times if self.type == TIMESTAMP else into.arrays).append(self._distinct)
+            if self.type == NUMBER and self._distinct.dtype == object:
+                into.numbers += self._distinct.tolist()
+            else:
+                (into.times if self.type == TIMESTAMP else into.arrays).append(self._distinct)
         self._columns = []
 
     def ranks(self, dictionary: Dictionary) -> np.ndarray:

@@ -107,7 +107,28 @@ def test_regular_expressions_are_decided_as_their_engine_does(rules: list[str], 
     check(index, kept, [*({"x": text} for text in texts), {"x": texts}, {"x": 5}])
 
 
-signs = [r"\b", r"\_", r"\x41", "[]a]", "[z-a]", "[a-", "(?P<n>", "{3,1}", "{0}", "{40}", "{,2}", "a{2}{3}", "()*"]
+signs = [
+    r"\b",
+    r"\B",
+    "(?i)",
+    "(?ms)",
+    "(?i",
+    "(?ix)",
+    "(?)",
+    "(?iiii)",
+    r"\_",
+    r"\x41",
+    "[]a]",
+    "[z-a]",
+    "[a-",
+    "(?P<n>",
+    "{3,1}",
+    "{0}",
+    "{40}",
+    "{,2}",
+    "a{2}{3}",
+    "()*",
+]
 loose_texts = st.lists(
     st.one_of(st.sampled_from([*PARTS, *signs]), st.sampled_from(list("()[]{}|^$.*+?\\-,:<é\n"))), max_size=8
 ).map("".join)

@@ -229,6 +229,8 @@ def _fits(schema: Schema, group: TermGroup) -> bool:
     except WhimbrelError:
         return False
     operands = {operand for operand in (*term.operands, term.lower, term.upper) if operand is not None}
+    if Operand(None) in operands:  # NULL
+        return False
     return all(domain.code(key) == key for operand in operands for key in _keys(group, operand))
 
 
@@ -252,10 +254,11 @@ def _first_use(group: TermGroup) -> Expression:
 def _first_value(group: TermGroup, operand: Operand) -> Value:
     if operand.slot is None:
         return bool(operand.value)
-    value = group.columns[operand.slot][0]
-    if isinstance(value, str):
-        return value
-    return Timestamp(int(value)) if group.types[operand.slot] == "timestamp" else canonical_number(value.item())
+    column = group.columns[operand.slot]
+    if isinstance(column, DictionaryStrings):
+        return column[0]
+    (value,) = column[:1].tolist()
+    return Timestamp(value) if group.types[operand.slot] == "timestamp" else canonical_number(value)
 
 
 def _keys(group: TermGroup, operand: Operand) -> list[SortKey]:

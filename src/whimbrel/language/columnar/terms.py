@@ -33,7 +33,7 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Texts: TypeAlias = "Sequence[str] | pa.Array"
-Column: TypeAlias = "Int64s | npt.NDArray[np.float64] | DictionaryStrings"
+Column: TypeAlias = "Int64s | npt.NDArray[np.float64] | npt.NDArray[np.object_] | DictionaryStrings"
 
 SCANNED_FROM = 4_096
 """Texts from which compiled loops are worth compiling, after an install."""
@@ -47,7 +47,7 @@ PARSED_AT_ONCE = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A literal of a term: the number of its slot, or the value of TRUE and FALSE, which are part of the term."""
+    """A literal of a term: the number of its slot, or TRUE, FALSE or NULL, which are part of the term."""
 
     slot: int | None
     value: bool | None = None
@@ -121,8 +121,8 @@ class TermGroup:
     """A term and its uses: use i is number `places[i]` of all uses, and `columns[slot][i]` is the literal of each slot.
 
     With `lengths` the term has one slot, a member of a list, and use i has the next `lengths[i]` cells of its column. A
-    column of numbers is int64 if all of them are integers, else float64, and then all are below 2^53; strings are
-    dictionary-encoded; timestamps are int64 nanoseconds.
+    column of numbers is int64, or float64 if all integers among them are below 2^53, or else has objects of Python;
+    strings are dictionary-encoded; timestamps are nanoseconds, int64 or objects.
     """
 
     term: Term

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.jit import inlined
+from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.model.limits import FILTER_CONJUNCTIONS
 
 JOIN_OR, JOIN_AND, NEGATION, PARENTHESIS = range(4)
@@ -86,3 +86,61 @@ def join_waiting(dnf: Expansion, operators: np.ndarray, waiting: int, precedence
         else:  # conjunctions of the last two alternatives are neighbours
             dnf.used[0] -= 1
     return waiting
+
+
+class UseAlternatives(NamedTuple):
+    """What stands for some uses of a load: use u is `number[u]` alternatives from `first[u]` on, or itself if 0.
+
+    Alternative a is the uses `place[start[a]:start[a + 1]]`, all of which must hold.
+    """
+
+    first: np.ndarray
+    number: np.ndarray
+    start: np.ndarray
+    place: np.ndarray
+
+
+@kernel
+def replace_uses(
+    rows: np.ndarray, counts: np.ndarray, uses: np.ndarray, by: UseAlternatives, is_left: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
+    """Put alternatives in the place of uses. Return rows, counts and uses of the conjunctions that this makes.
+
+    Rows with too many conjunctions are marked in `is_left`, and have none.
+    """
+    totals = np.empty(rows.size, np.int64)
+    begin = of_row = 0
+    for i in range(rows.size):
+        total = 1
+        for use in uses[begin : begin + counts[i]]:
+            total = min(total * max(1, by.number[use]), CONJUNCTIONS + 1)
+        begin += counts[i]
+        of_row = total + (of_row if i > 0 and rows[i - 1] == rows[i] else 0)
+        totals[i] = total
+        is_left[rows[i]] |= of_row > CONJUNCTIONS
+    new_rows, new_counts, new_uses = np.empty(0, rows.dtype), np.empty(0, np.int32), np.empty(0, np.int32)
+    for is_written in (False, True):
+        made = used = begin = 0
+        for i in range(rows.size):
+            for choice in range(0 if is_left[rows[i]] else totals[i]):
+                first, others = used, choice
+                for use in uses[begin : begin + counts[i]]:
+                    if by.number[use] == 0:
+                        if is_written:
+                            new_uses[used] = use
+                        used += 1
+                        continue
+                    one = by.first[use] + others % by.number[use]
+                    others //= by.number[use]
+                    for place in by.place[by.start[one] : by.start[one + 1]]:
+                        if is_written:
+                            new_uses[used] = place
+                        used += 1
+                if is_written:
+                    new_rows[made], new_counts[made] = rows[i], used - first
+                made += 1
+            begin += counts[i]
+        if not is_written:
+            new_rows, new_counts = np.empty(made, rows.dtype), np.empty(made, np.int32)
+            new_uses = np.empty(used, np.int32)
+    return new_rows, new_counts, new_uses

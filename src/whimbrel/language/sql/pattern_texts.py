@@ -12,7 +12,7 @@ from whimbrel.compiled.regex_programs import program_sizes
 from whimbrel.language.columnar.terms import Kind
 from whimbrel.language.sql.template import Case, TextOperator
 from whimbrel.model.errors import WhimbrelError
-from whimbrel.model.limits import LIKE_WILDCARDS, REGEX_BYTES
+from whimbrel.model.limits import LIKE_BYTES, LIKE_WILDCARDS, REGEX_BYTES
 from whimbrel.model.patterns import (
     CaseFolded,
     Cidr,
@@ -29,8 +29,8 @@ from whimbrel.model.patterns import (
     plain_like,
 )
 
-_SHORT, _LONG = 128, 2_048
-"""Characters of a LIKE pattern, at most, with several texts and with one; a longer one is left to the parser."""
+_LONG = LIKE_BYTES.value // 4
+"""Characters of a LIKE pattern that has surely not too many bytes; a longer one is left to the parser."""
 ReadText: TypeAlias = tuple[Kind | None, str]
 _PART = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"{_PART}\.{_PART}\.{_PART}\.{_PART}/(3[0-2]|[12]?[0-9])").fullmatch
@@ -68,7 +68,7 @@ class PatternReader(NamedTuple):
             text = f"{'%' * before}{plain}{'%' * after}"
         wildcards = text.count("%") + text.count("_")
         is_plain = escape == "\\" and "\\" not in text and wildcards < min(len(text), LIKE_WILDCARDS.value)
-        if is_plain and len(text) <= _SHORT:
+        if is_plain and len(text) <= _LONG:
             return "ilike", text
         values, pattern = parse_ilike(text, escape)
         if pattern is None:  # no letter at all
@@ -77,7 +77,7 @@ class PatternReader(NamedTuple):
         if isinstance(pattern, LikePattern):
             return "like", like_text(pattern.segments)
         assert isinstance(pattern, CaseFolded)
-        return ("ilike", text if escape == "\\" else like_text(pattern.segments)) if len(text) <= _SHORT else (None, "")
+        return "ilike", text if escape == "\\" else like_text(pattern.segments)
 
     def _plain(self, text: str, escape: str) -> ReadText:
         if self.operator == "LIKE":
@@ -100,9 +100,23 @@ def _like(pattern: str, escape: str) -> ReadText:
     if len(pattern) > _LONG or wildcards > LIKE_WILDCARDS.value:
         return None, ""
     if not text or escape != "\\" or "\\" in pattern:
-        return _escaped_like(pattern, escape)
+        return _quick_escaped(pattern, escape) or _escaped_like(pattern, escape)
     if "%" in text or "_" in text:
-        return ("like", pattern) if len(pattern) <= _SHORT else (None, "")
+        return "like", pattern
+    if pattern[0] == "%":
+        return ("substring" if pattern[-1] == "%" else "suffix"), text
+    return _prefix(text) if pattern[-1] == "%" else ("points", text)
+
+
+def _quick_escaped(pattern: str, escape: str) -> ReadText | None:
+    """What a pattern with escapes is if nothing but its ends, which are no escapes, has wildcards; else None."""
+    text = pattern.removeprefix("%").removesuffix("%")
+    if not escape or not text or escape in "%_" or text[-1] == escape:
+        return None
+    parts = text.split(escape)
+    if "" in parts[1:] or any("%" in part[1:] or "_" in part[1:] for part in parts[1:]) or set("%_") & set(parts[0]):
+        return None
+    text = "".join(parts)
     if pattern[0] == "%":
         return ("substring" if pattern[-1] == "%" else "suffix"), text
     return _prefix(text) if pattern[-1] == "%" else ("points", text)
@@ -116,7 +130,7 @@ def _escaped_like(text: str, escape: str) -> ReadText:
     if isinstance(pattern, Substring):
         return "substring", pattern.text
     if isinstance(pattern, LikePattern):
-        return ("like", like_text(pattern.segments)) if len(text) <= _SHORT else (None, "")
+        return "like", like_text(pattern.segments)
     points = values.as_points()
     if points is not None:
         return "points", str(points[0][1])

@@ -6,31 +6,20 @@ predicate or a literal that has no columnar form are left to the caller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import NamedTuple, TypeAlias
-
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.compiled.helpers import hash_of_bytes, shared
 from whimbrel.compiled.jit import kernel
-from whimbrel.language.columnar.terms import (
-    Column,
-    Conjunctions,
-    DictionaryStrings,
-    Int64s,
-    ParsedMany,
-    Term,
-    TermGroup,
-    large_texts,
-)
-from whimbrel.language.sql.leaves import Leaf, read_leaf
-from whimbrel.language.sql.pattern_texts import PatternReader
+from whimbrel.compiled.views import read_only
+from whimbrel.language.columnar.terms import Conjunctions, DictionaryStrings, Int64s, ParsedMany
+from whimbrel.language.sql.expansion_kernels import replace_uses
+from whimbrel.language.sql.leaf_groups import BIG_INTEGER, EXACT, CutTexts, LeafGroups, are_wide
+from whimbrel.language.sql.lexer import is_too_long, number_value
 from whimbrel.language.sql.scan_kernels import ScannedTexts, TextBytes, scan_texts
+from whimbrel.language.sql.space_kernels import FIRST_WIDE, with_plain_spaces
 from whimbrel.language.sql.token_kernels import NO_INTEGER, SkeletonPool
-from whimbrel.model.expression import Comparison
-from whimbrel.model.values import Timestamp
+from whimbrel.model.values import canonical_number
 
 LONGEST = 1 << 16
 """Bytes of a text, at most; a longer one is left to the parser."""
@@ -38,14 +27,6 @@ SKELETONS = 1 << 15
 """Different skeletons of one scan, at most; a text with one more is left to the parser."""
 SKELETON_BYTES = 1 << 22
 """Bytes of all of them."""
-
-Mask: TypeAlias = np.ndarray
-_COMPARED: dict[Comparison, np.ufunc] = {
-    "=": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
-}  # fmt: skip
-_DATE_LENGTH = 10
-_EXACT = 1 << 53
-"""Integers up to which binary64 holds all of them."""
 
 
 def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
@@ -60,39 +41,24 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     """
     parsed = ParsedMany(len(texts))
     source = _bytes_of(texts)
-    scanned, skeletons, counts, uses = _scanned(source)
+    scanned, skeletons, counts, uses, refused = _scanned(source)
     row_of = np.repeat(np.arange(len(texts)), scanned.leaves)
     is_left = scanned.leaves == 0
-    groups: list[TermGroup] = []
-    for group, places in _groups(scanned, skeletons):
+    found = LeafGroups(scanned, skeletons)
+    for places in (*found.left, refused):
         is_left[row_of[places]] = True
-        if group is not None:
-            groups.append(group)
     rows = np.repeat(np.arange(len(texts)), scanned.conjunctions)
-    found = Conjunctions(rows, counts, uses, len(row_of), tuple(groups)).only(~is_left)
-    if len(found.rows):
-        parsed.conjunctions.append(found)
+    alternatives = found.alternatives()
+    if alternatives is not None:
+        rows, counts, uses = replace_uses(rows, counts, uses, alternatives, is_left)
+    kept = Conjunctions(rows, counts, uses, found.size, tuple(found.groups)).only(~is_left)
+    if len(kept.rows):
+        parsed.conjunctions.append(kept)
     return parsed, np.flatnonzero(is_left)
 
 
-class CutTexts(NamedTuple):
-    """What the loops found, without unused space. `has_wide`: some integer is beyond 2^53."""
-
-    leaves: np.ndarray
-    conjunctions: np.ndarray
-    code: np.ndarray
-    first_number: np.ndarray
-    first_string: np.ndarray
-    length: np.ndarray
-    numbers: np.ndarray
-    integers: np.ndarray
-    has_wide: bool
-    string_start: np.ndarray
-    string_bytes: np.ndarray
-
-
-def _scanned(source: TextBytes) -> tuple[CutTexts, list[str], np.ndarray, np.ndarray]:
-    """What the loops found, cut to size: the skeletons, the leaves of each conjunction, and those of all."""
+def _scanned(source: TextBytes) -> tuple[CutTexts, list[str], np.ndarray, np.ndarray, Int64s]:
+    """What the loops found, cut to size: the skeletons, the leaves of each conjunction, those of all, refused ones."""
     rows = source.offsets.size - 1
     size = int(source.offsets[-1] - source.offsets[0])
     leaves, literals = size // 4 + rows + 1, size // 2 + rows + 2
@@ -115,17 +81,7 @@ def _scanned(source: TextBytes) -> tuple[CutTexts, list[str], np.ndarray, np.nda
         string_bytes=np.empty(size + 8, np.uint8),
     )
     leaf, number, long, string, known, counts, uses = scan_texts(source, LONGEST, pool, out)
-    if long:
-        place = np.abs(out.long_number[:long]) - 1
-        begin, end = out.long_begin[:long], out.long_end[:long]
-        values = np.array(
-            [float(source.data[b:e].tobytes()) for b, e in zip(begin.tolist(), end.tolist(), strict=True)]
-        )
-        values = np.where(out.long_number[:long] < 0, 0.0 - values, values)
-        out.numbers[place] = values
-        is_whole = (np.abs(values) < _EXACT) & (np.floor(values) == values)
-        out.integers[place] = np.where(is_whole, values, 0.0).astype(np.int64)
-        out.integers[place[~is_whole]] = NO_INTEGER
+    exact, too_long = _read_again(source, out, long)
     skeletons = [pool.data[pool.starts[c] : pool.starts[c + 1]].tobytes().decode() for c in range(known)]
     cut = CutTexts(
         leaves=out.leaves,
@@ -136,150 +92,34 @@ def _scanned(source: TextBytes) -> tuple[CutTexts, list[str], np.ndarray, np.nda
         length=out.length[:leaf],
         numbers=out.numbers,
         integers=out.integers,
-        has_wide=bool(_are_wide(out.integers[:number]).any()),
-        string_start=out.string_start[: string + 1],
-        string_bytes=out.string_bytes,
+        exact=exact,
+        has_wide=bool(are_wide(out.integers[:number]).any()),
+        strings=_numbered(out.string_start[: string + 1], out.string_bytes),
     )
-    return cut, skeletons, counts, uses
+    refused = np.searchsorted(cut.first_number, too_long, "right") - 1
+    return cut, skeletons, counts, uses, refused
 
 
-def _groups(scanned: CutTexts, skeletons: list[str]) -> Iterator[tuple[TermGroup | None, Int64s]]:
-    """Each leaf with its uses, and the places of uses that must be left to the parser."""
-    strings = _numbered(scanned.string_start, scanned.string_bytes)
-    order = np.argsort(scanned.code, kind="stable")
-    ends = np.cumsum(np.bincount(scanned.code, minlength=2 * len(skeletons))).tolist()
-    for code, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        if begin == end:
+def _read_again(source: TextBytes, out: ScannedTexts, count: int) -> tuple[dict[int, int | float], list[int]]:
+    """Read the long numbers in Python. Return the integers beyond 64 bits by their places, and those with too many
+    digits, which the parser must refuse."""
+    exact: dict[int, int | float] = {}
+    too_long: list[int] = []
+    numbers = (array[:count].tolist() for array in (out.long_number, out.long_begin, out.long_end))
+    for signed, begin, end in zip(*numbers, strict=True):
+        place, raw = abs(signed) - 1, source.data[begin:end].tobytes().decode()
+        if is_too_long(raw):
+            too_long.append(place)
             continue
-        places = order[begin:end]
-        leaf = read_leaf(skeletons[code >> 1], bool(code & 1))
-        if leaf is None:
-            yield None, places
-            continue
-        lengths = scanned.length[places].astype(np.int64)
-        if not leaf.is_list and (lengths > 1).any():
-            yield None, places[lengths > 1]
-            places, lengths = places[lengths == 1], lengths[lengths == 1]
-        is_wide, is_left = _wide_uses(leaf, places, lengths, scanned)
-        for own in (~is_wide, is_wide & ~is_left):
-            if own.any():
-                yield from _finished(leaf, _group(leaf, places[own], lengths[own], scanned, strings))
-        yield None, places[is_wide & is_left]
-
-
-def _wide_uses(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts) -> tuple[Mask, Mask]:
-    """Which uses have integers that binary64 may not hold, and which have numbers that are no integers."""
-    is_wide, is_other = np.zeros((2, len(places)), bool)
-    if scanned.has_wide and leaf.negative:
-        use = np.repeat(np.arange(len(places)), lengths)
-        within = np.arange(len(use)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        for slot in range(len(leaf.negative)):
-            integers = scanned.integers[scanned.first_number[places][use] + within + slot]
-            is_wide[use[_are_wide(integers)]] = True
-            is_other[use[integers == NO_INTEGER]] = True
-    return is_wide, is_other
-
-
-def _are_wide(integers: Int64s) -> Mask:
-    mask: Mask = (integers > _EXACT) | ((integers < -_EXACT) & (integers != NO_INTEGER))
-    return mask
-
-
-def _group(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts, strings: DictionaryStrings) -> TermGroup:
-    """The uses of a leaf with their literals."""
-    first_string, first_number = scanned.first_string[places], scanned.first_number[places]
-    is_list = leaf.is_list and bool(leaf.types) and bool((lengths > 1).any())
-    if is_list:
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        first_string, first_number = (np.repeat(first, lengths) + within for first in (first_string, first_number))
-    columns: list[Column] = [
-        DictionaryStrings(strings.codes[first_string + slot], strings.vocabulary) for slot in range(leaf.strings)
-    ]
-    for slot, negative in enumerate(leaf.negative):
-        column = scanned.integers[first_number + slot]
-        if (column == NO_INTEGER).any():
-            column = scanned.numbers[first_number + slot]
-        columns.append(0 - column if negative else column)
-    return TermGroup(leaf.term, leaf.types, places, tuple(columns), lengths if is_list else None)
-
-
-def _finished(leaf: Leaf, group: TermGroup) -> Iterator[tuple[TermGroup | None, Int64s]]:
-    """The group with its timestamps and patterns read, each different one once; and the places of bad ones."""
-    if "timestamp" in leaf.types:
-        columns, bad = list(group.columns), np.zeros(len(group.places), bool)
-        for slot, kind in enumerate(leaf.types):
-            column = columns[slot]
-            if kind == "timestamp":
-                assert isinstance(column, DictionaryStrings)
-                columns[slot], is_bad = _timestamps(column, slot in leaf.dates)
-                bad |= is_bad
-        yield replace(group, columns=tuple(columns)).only(~bad), group.places[bad]
-    elif leaf.folded is not None:
-        holds: Mask = _COMPARED[leaf.folded](*group.columns)
-        yield TermGroup(leaf.term, (), group.places[holds], ()), group.places[:0]
-        yield TermGroup(Term("", "never"), (), group.places[~holds], ()), group.places[:0]
-    elif leaf.reader is None:
-        yield group, group.places[:0]
-    elif leaf.has_escape:
-        column, escapes = group.columns
-        assert isinstance(column, DictionaryStrings) and isinstance(escapes, DictionaryStrings)
-        alone = replace(group, types=group.types[:1], columns=(column,))
-        known, number = escapes.distinct()
-        for one, escape in enumerate(known):
-            own = alone.only(number == one)
-            if len(escape) > 1:
-                yield None, group.places[number == one]
-            elif own is not None:
-                yield from _read_patterns(own, leaf.reader, escape)
-    else:
-        yield from _read_patterns(group, leaf.reader)
-
-
-def _read_patterns(
-    group: TermGroup, reader: PatternReader, escape: str = "\\"
-) -> Iterator[tuple[TermGroup | None, Int64s]]:
-    """A group for each kind of pattern, and the places that are left to the parser."""
-    (column,) = group.columns
-    assert isinstance(column, DictionaryStrings)
-    texts, place = column.distinct()
-    read = reader.read_all(texts, escape)
-    kinds = sorted({kind or "" for kind, _ in read})
-    known = replace(group, columns=(DictionaryStrings(place, large_texts([text for _, text in read])),))
-    of_cell = np.array([kinds.index(kind or "") for kind, _ in read], np.int8)[place]
-    if group.lengths is not None:  # a list has one kind of pattern
-        begin = np.cumsum(group.lengths) - group.lengths
-        lowest, highest = np.minimum.reduceat(of_cell, begin), np.maximum.reduceat(of_cell, begin)
-        folded = kinds.index("ilike") if "ilike" in kinds else -1
-        is_odd = (lowest != highest) | ((group.lengths > 1) & (highest != folded))
-        yield None, group.places[is_odd]
-        of_cell = np.where(is_odd, np.int8(-1), highest)
-    for number, kind in enumerate(kinds):
-        own = known.only(of_cell == number)
-        if own is None:
-            continue
-        if kind == "":
-            yield None, own.places
-        elif kind == "never":
-            term = Term(group.term.attribute, "excluded") if group.term.negated else Term("", "never")
-            yield TermGroup(term, (), own.places, ()), own.places[:0]
-        elif kind == "points" and group.term.negated:
-            yield replace(own, term=replace(own.term, kind="excluded", negated=False)), own.places[:0]
+        value = canonical_number(number_value(raw) * (1 if signed > 0 else -1))
+        if isinstance(value, float) or abs(value) <= EXACT:
+            out.numbers[place] = value
+            out.integers[place] = NO_INTEGER if isinstance(value, float) else value
+        elif abs(value) < -int(BIG_INTEGER):
+            out.integers[place] = value
         else:
-            yield replace(own, term=replace(own.term, kind=kind)), own.places[:0]
-
-
-def _timestamps(column: DictionaryStrings, are_dates: bool) -> tuple[Int64s, Mask]:
-    """The instants of a column in nanoseconds, and which of the texts are none, or none that fits."""
-    texts, place = column.distinct()
-    found = np.zeros(len(texts), np.int64)
-    bad = np.zeros(len(texts), bool)
-    for number, text in enumerate(texts):
-        try:
-            found[number] = Timestamp.parse(text).nanoseconds
-        except (ValueError, OverflowError):
-            bad[number] = True
-        bad[number] |= are_dates and len(text) != _DATE_LENGTH
-    return found[place], bad[place]
+            exact[place], out.integers[place] = value, BIG_INTEGER
+    return exact, too_long
 
 
 def _numbered(start: np.ndarray, data: np.ndarray) -> DictionaryStrings:
@@ -330,4 +170,6 @@ def _bytes_of(texts: pa.LargeStringArray) -> TextBytes:
     if not len(texts):
         return TextBytes(np.frombuffer(bytes(8), np.int64), np.frombuffer(b"", np.uint8))
     cuts = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return TextBytes(cuts, np.frombuffer(data or b"", np.uint8))
+    plain = np.frombuffer(data or b"", np.uint8)
+    is_wide = bool((plain[cuts[0] : cuts[-1]] >= FIRST_WIDE).any())
+    return TextBytes(cuts, read_only(with_plain_spaces(cuts, plain)) if is_wide else plain)

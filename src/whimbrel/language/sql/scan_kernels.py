@@ -1,13 +1,14 @@
 """The loops over the bytes of many texts: tokens, the structure of AND, OR, NOT and parentheses, and literals.
 
 A predicate is cut out as a skeleton: its tokens with one space between them, reserved words in capital letters, '' for
-a string and 0 for a number. Each different skeleton is later parsed once, by the parser of the language, which alone
-knows what predicates mean. A list of strings or of numbers is written as a list of one, and its length is kept, so that
-lists of all lengths are one skeleton. NOT is pushed down to the predicates and AND is distributed over OR, so that a
-text becomes an OR of conjunctions of predicates and negated predicates.
+a string and 0 for a number. A word behind an operand, a parenthesis or a string is a keyword or a function, and has
+capital letters too. Each different skeleton is later parsed once, by the parser of the language, which alone
+knows what predicates mean. A list of strings only or of numbers only is written as a list of one, and its length is
+kept, so that lists of all lengths are one skeleton. NOT is pushed down to the predicates and AND is distributed over
+OR, so that a text becomes an OR of conjunctions of predicates and negated predicates.
 
-A text with anything that the loops do not know (spaces outside of ASCII, integers beyond 64 bits, more conjunctions
-than a filter may have, bad syntax) is left to the parser.
+A text with anything that the loops do not know (bad syntax, more conjunctions than a filter may have) is left to the
+parser.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ from whimbrel.language.sql.token_kernels import (
     POINT_KIND,
     QUOTE,
     QUOTED,
+    SMALL_A,
+    SMALL_Z,
     SPACE,
     SPACES,
     STRING,
@@ -127,13 +130,37 @@ def _appended(out: np.ndarray, used: int, values: np.ndarray, count: int) -> tup
 
 @inlined
 def _write_word(
-    data: np.ndarray, at: int, stop: int, is_reserved: bool, rest: np.ndarray, size: int
+    data: np.ndarray, at: int, stop: int, is_keyword: bool, rest: np.ndarray, size: int
 ) -> int:  # pragma: no cover
-    """Append a name, or a reserved word in capitals, to the skeleton; return its new size."""
+    """Append a name, or a keyword in capitals, to the skeleton; return its new size."""
     for place in range(at, stop):
-        rest[size] = data[place] & 0xDF if is_reserved else data[place]
+        rest[size] = data[place]
         size += 1
+    if is_keyword:
+        _capitalise(rest, size - (stop - at), size)
     return size
+
+
+@inlined
+def _capitalise(rest: np.ndarray, begin: int, end: int) -> None:  # pragma: no cover
+    for place in range(begin, end):
+        rest[place] -= 32 if SMALL_A <= rest[place] <= SMALL_Z else 0
+
+
+@inlined
+def _write_members(rest: np.ndarray, at: int, size: int, is_string: bool, more: int) -> int:  # pragma: no cover
+    """Insert `more` members behind a list of one that ends at `at` of the skeleton; return its new size."""
+    step = 5 if is_string else 4
+    for place in range(size - 1, at - 1, -1):
+        rest[place + more * step] = rest[place]
+    for member in range(more):
+        begin = at + member * step
+        rest[begin] = rest[begin + 2] = SPACE
+        rest[begin + 1] = COMMA
+        rest[begin + 3] = QUOTE if is_string else ZERO
+        if is_string:
+            rest[begin + 4] = QUOTE
+    return size + more * step
 
 
 @inlined
@@ -192,7 +219,8 @@ def scan_texts(
         leaf_number, leaf_string, length = number, string, 1
         size = size_before_comma = depth = tokens = waiting = nested = 0
         last = before = _START
-        is_between = is_done = is_negated = False
+        is_between = is_done = is_negated = is_mixed = False
+        word = -1
         good = True
         dnf.used[:] = 0
         while good:
@@ -211,6 +239,7 @@ def scan_texts(
             symbol = data[at] if kind == SYMBOL else np.uint8(0)
             if key == AND and is_between and depth == 0:
                 is_between = False
+                word = -1
                 rest[size] = SPACE
                 size = _write_word(data, at, stop, True, rest, size + 1)
                 before, last = last, _OPERATOR
@@ -236,7 +265,7 @@ def scan_texts(
                     out.first_number[leaf], out.first_string[leaf] = leaf_number, leaf_string
                     is_done = add_leaf(dnf, leaf)
                     leaf += 1
-                    leaf_number, leaf_string, length = number, string, 1
+                    leaf_number, leaf_string, length, is_mixed = number, string, 1, False
                     size = tokens = 0
                     last = before = _START
                 waiting, nested, is_negated = _without_negations(operators, waiting, nested, is_negated)
@@ -275,6 +304,9 @@ def scan_texts(
                 if kind not in (DIGIT, POINT_KIND):
                     good = False
                     break
+            if word >= 0 and (kind == STRING or symbol == OPEN):
+                _capitalise(rest, word, size)
+            word = -1
             if tokens > 0:
                 rest[size] = SPACE
                 size += 1
@@ -300,7 +332,9 @@ def scan_texts(
                 size += 1
                 token = _NUMBER_TOKEN
             elif kind in (LETTER, QUOTED):
-                size = _write_word(data, at, stop, is_reserved_word(key), rest, size)
+                is_keyword = is_reserved_word(key) or (kind == LETTER and _START < last < _COMMA_TOKEN)
+                word = size if kind == LETTER and not is_keyword else -1
+                size = _write_word(data, at, stop, is_keyword, rest, size)
                 at = stop
                 if key == BETWEEN:
                     good = depth == 0 and not is_between
@@ -314,12 +348,16 @@ def scan_texts(
                 at, size, token = _write_symbol(data, at, end, rest, size)
             else:
                 good = False
-            if depth == 1 and last == _COMMA_TOKEN and before == token and token in (_STRING_TOKEN, _NUMBER_TOKEN):
-                size = size_before_comma  # one more member of a list of strings or of numbers
-                length += 1
-                good &= length <= _MEMBERS
-                last = token
-                continue
+            if depth == 1 and last == _COMMA_TOKEN and not is_mixed:
+                if before == token and token in (_STRING_TOKEN, _NUMBER_TOKEN):
+                    size = size_before_comma  # one more member of a list of strings or of numbers
+                    length += 1
+                    good &= length <= _MEMBERS
+                    last = token
+                    continue
+                is_mixed = True  # all members are written
+                size = _write_members(rest, size_before_comma, size, before == _STRING_TOKEN, length - 1)
+                length = 1
             tokens += 1
             before, last = last, token
         if good and dnf.used[1] <= CONJUNCTIONS:

@@ -13,7 +13,8 @@ from whimbrel.compiled.helpers import hash_of_bytes, shared
 from whimbrel.compiled.jit import helper, inlined
 
 DOUBLE_QUOTE, QUOTE, PLUS, MINUS, POINT, ZERO, NINE = b"\"'+-.09"
-OPEN, CLOSE, COMMA, LESS, EQUAL, GREATER, BANG, BACKTICK, UNDERSCORE, SPACE, SMALL_E = b"(),<=>!`_ e"
+OPEN, CLOSE, COMMA, LESS, EQUAL, GREATER, BANG, BACKTICK, UNDERSCORE, SPACE = b"(),<=>!`_ "
+SMALL_A, SMALL_E, SMALL_Z = b"aez"
 ODD, SPACES, STRING, SYMBOL, QUOTED, POINT_KIND, LETTER, DIGIT = range(8)
 KIND = np.zeros(256, np.uint8)
 """The kind of each byte; the kinds from `LETTER` on make words. Those beyond ASCII do: `read_leaf` looks again."""
@@ -35,15 +36,15 @@ _CAPITAL = np.uint64(0xDF)
 
 _EXACT = 900_719_925_474_098
 """An integer up to this one stays below 2^53 with one digit more."""
+_LARGEST_EXACT = np.int64(1 << 53)
+"""Integers up to which binary64 holds all of them."""
 _LARGEST = np.int64((1 << 63) - 1)
 NO_INTEGER = np.int64(-(1 << 63))
-"""What stands for a number that is no integer."""
+"""What stands for a number that is no integer, or a float of 2^53 or more."""
 _TENS = 10.0 ** np.arange(23)
 """The powers of ten that are exact: one multiplication or division by one rounds once, as reading a number should."""
-_DIGITS = 15
-"""Digits before the point of a number that is no integer of 64 bits, at most."""
-_MOST_CHARACTERS = 64
-"""Characters of a number that is read."""
+_LARGEST_EXPONENT = np.int64(10_000)
+"""A larger exponent is read as this one, which makes a number long in any case."""
 _BYTE = np.uint64(8)
 
 
@@ -62,29 +63,34 @@ def is_two(one: int, two: int) -> bool:  # pragma: no cover
 def _read_digits(data: np.ndarray, at: int, end: int) -> tuple[int, np.int64, bool]:  # pragma: no cover
     """Read digits as an integer. Return their end, its value, and whether it fits."""
     value = np.int64(0)
+    fits = True
     while at < end and _is_digit(data[at]):
         digit = np.int64(data[at] - ZERO)
-        if value > (_LARGEST - digit) // 10:
-            return at, value, False
-        value = value * 10 + digit
+        fits &= bool(value < _LARGEST // 10 or (value == _LARGEST // 10 and digit <= _LARGEST % 10))
+        value = value * 10 + digit if fits else value
         at += 1
-    return at, value, True
+    return at, value, fits
+
+
+@helper
+def _is_number_end(data: np.ndarray, at: int, end: int) -> bool:  # pragma: no cover
+    return at == end or (KIND[data[at]] < POINT_KIND and data[at] < 128)
 
 
 @helper
 def read_number(data: np.ndarray, at: int, end: int) -> tuple[int, float, np.int64, bool, bool]:  # pragma: no cover
     """Read a number that starts with a digit or a point.
 
-    Return its end, its value, the same as an integer or `NO_INTEGER`, whether it is plain, and long. A plain number is
-    an integer of 64 bits, or below 2^53. A long one has more digits or a larger exponent than this function can read
-    exactly: its value must be read again.
+    Return its end, its value, the same as an integer or `NO_INTEGER`, whether it is well formed, and long. A long one
+    has more digits or a larger exponent than this function can read exactly: its value must be read again.
     """
     start = at
-    at, value, plain = _read_digits(data, at, end)
+    at, value, fits = _read_digits(data, at, end)
     digits = at - start
-    if plain and (at == end or KIND[data[at]] < POINT_KIND) and digits > 0 and (at == end or data[at] < 128):
-        return at, np.float64(value), value, True, False
+    if digits > 0 and _is_number_end(data, at, end):
+        return at, np.float64(value), value if fits else NO_INTEGER, True, not fits
     decimals = dropped = 0
+    good = digits > 0
     if at < end and data[at] == POINT:
         at += 1
         point = at
@@ -95,26 +101,25 @@ def read_number(data: np.ndarray, at: int, end: int) -> tuple[int, float, np.int
             else:
                 dropped += 1
             at += 1
-        plain &= digits > 0 or at > point
+        good |= at > point
     exponent = np.int64(0)
     if at < end and data[at] | 32 == SMALL_E:
         at += 1
         is_negative = at < end and data[at] == MINUS
         at += at < end and data[at] in (PLUS, MINUS)
         first = at
-        while at < end and _is_digit(data[at]) and at < first + 3:
-            exponent = exponent * 10 + np.int64(data[at] - ZERO)
+        while at < end and _is_digit(data[at]):
+            exponent = min(exponent * 10 + np.int64(data[at] - ZERO), _LARGEST_EXPONENT)
             at += 1
-        plain &= at > first
+        good &= at > first
         exponent = -exponent if is_negative else exponent
-    plain &= bool(digits + exponent <= _DIGITS) and digits <= _DIGITS and at <= start + _MOST_CHARACTERS
-    plain &= at == end or (KIND[data[at]] < POINT_KIND and data[at] < 128)
+    good &= _is_number_end(data, at, end)
     tens = exponent - decimals
-    if dropped > 0 or tens <= -_TENS.size or tens >= _TENS.size:
-        return at, 0.0, NO_INTEGER, plain, True
+    if dropped > 0 or not fits or value > _LARGEST_EXACT or tens <= -_TENS.size or tens >= _TENS.size:
+        return at, 0.0, NO_INTEGER, good, True
     number = value / _TENS[-tens] if tens < 0 else value * _TENS[tens]
-    whole = np.int64(number) if plain and np.floor(number) == number else NO_INTEGER
-    return at, number, whole, plain, False
+    is_whole = np.floor(number) == number and number < _LARGEST_EXACT
+    return at, number, np.int64(number) if is_whole else NO_INTEGER, good, False
 
 
 @inlined

@@ -16,7 +16,7 @@ import numpy as np
 from whimbrel.language.columnar.terms import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import STRINGS, IntervalSet
-from whimbrel.model.patterns import Pattern, lower_case, parse_ilike
+from whimbrel.model.patterns import Pattern, lower_case, parse_ilike, parse_like
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings
 from whimbrel.ranks.clauses.clauses import NO_RANGE, RANGE
@@ -58,7 +58,7 @@ from whimbrel.ranks.patterns.pattern_rules import LONGEST_LIKE, SOME_FOLDED_LIKE
 from whimbrel.ranks.patterns.pattern_trie import SOME_END, SOME_INSIDE
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}
-_BOOLEAN_RANKS = {False: 2, True: 4}
+_CONSTANT_RANKS = {None: 0, False: 2, True: 4}
 _ENDS = {"suffix": SOME_END, "substring": SOME_INSIDE, "network": SOME_NETWORK, "like": SOME_LIKE}
 _PATTERNS = {*_ENDS, "ilike", "regex"}
 _VALUE_KINDS = {"range", "outside", "points", "excluded", "prefix", *_PATTERNS}
@@ -155,7 +155,7 @@ class ColumnSource:
     def _operand(self, group: TermGroup, attr: int, operand: Operand) -> End:
         """The pool of an operand's column, and where the column begins in it."""
         if operand.slot is None:
-            return CONSTANT, _BOOLEAN_RANKS[bool(operand.value)]
+            return CONSTANT, _CONSTANT_RANKS[operand.value]
         return self._pooled(attr, _TYPES[group.types[operand.slot]], group.columns[operand.slot])
 
     def _add_range(self, group: TermGroup, attr: int, places: np.ndarray, gathered: list[Constants]) -> None:
@@ -227,6 +227,7 @@ class ColumnSource:
         self._describe(LISTED, derived, places, kind, len(self._members) - 1, 1, lengths=group.lengths)
         if is_negated:
             self._describe(FIXED, attr, places, RANGE, 1)
+            gathered[derived].joined |= group.lengths is not None  # all of them are wanted of one value
 
     def _add_unsure(
         self, group: TermGroup, attr: int, places: np.ndarray, attributes: dict[str, int], gathered: list[Constants]
@@ -313,7 +314,7 @@ class ColumnSource:
             np.empty(count, np.int64), np.empty(count, np.uint8), np.empty(count, np.int64), _empty_items(total),
             np.empty(count, np.int64),
         )  # fmt: skip
-        space = count
+        space = count + int(sets.used[1])
         while True:
             begin, low, high = (_longer(array, 2 * space) for array in _cut(sets))
             more = SetBuffer(begin, low, high, sets.used.copy())
@@ -371,22 +372,24 @@ def _fragments(kind: str, texts: list[str]) -> list[str | None]:
 def _fragment(kind: str, text: str) -> str | None:
     """The fragment that decides a pattern."""
     if kind in _ENDS:
+        if kind == "like" and len(text) > LONGEST_LIKE // 4 and len(text.encode()) > LONGEST_LIKE:
+            return None
         return (fragment_of(text) if kind == "network" else text) + _ENDS[kind]
     lower = lower_case(text)
     if "\\" not in text and len(lower.encode()) <= LONGEST_LIKE:
         found = folded_fragment(lower.split("%")) if "_" not in text else None
         return found if found is not None else lower + SOME_FOLDED_LIKE
-    return deciding_fragment(_pattern(text))
+    return deciding_fragment(_pattern(kind, text))
 
 
 def _necessary(kind: str, text: str) -> list[tuple[str, ...]]:
     if kind == "regex":
         return necessary_fragments(text)
-    return fragments_of(Constraint(values=STRINGS, include=(_pattern(text),))).wanted
+    return fragments_of(Constraint(values=STRINGS, include=(_pattern(kind, text),))).wanted
 
 
-def _pattern(text: str) -> Pattern:
-    """The pattern of ILIKE."""
-    pattern = parse_ilike(text)[1]
+def _pattern(kind: str, text: str) -> Pattern:
+    """The pattern of LIKE or ILIKE."""
+    pattern = (parse_like if kind == "like" else parse_ilike)(text)[1]
     assert pattern is not None
     return pattern

@@ -24,6 +24,8 @@ MEMBER, UNSURE, IMPOSSIBLE = 4, 8, 16
 """Kinds of items before they are combined. MEMBER is added where some value must be in the set, whatever is picked.
 The others are marks: the filter must be verified; nothing matches."""
 
+_FACTOR = 1_000_003
+
 
 class UseArrays(NamedTuple):
     """The places of the uses of all descriptors, and the lengths of the lists of those that have lists."""
@@ -216,20 +218,34 @@ def _interval(
 
 @inlined
 def _join(
-    one: ItemArrays, j: int, two: ItemArrays, k: int, is_union: bool, sets: SetBuffer
+    one: ItemArrays, j: int, two: ItemArrays, k: int, is_union: bool, sets: SetBuffer, given: int
 ) -> bool:  # pragma: no cover
-    """Make item j of `one` the intersection or the union with item k of `two`; False if there is no place for a set."""
+    """Make item j of `one` the intersection or the union with item k of `two`; False if there is no place for a set.
+
+    The sets behind the first `given` ones were made by this function, each for one item. If the last of them is that of
+    item j, the new set takes its place: a row of joins then takes no more space than the largest of its sets.
+    """
     kind, other = one.kind[j], two.kind[k]
     n, m = _size(kind, one.low[j], sets), _size(other, two.low[k], sets)
     begin = end = sets.used[1]
     if end + n + m + 1 > sets.low.size or sets.used[0] + 2 > sets.start.size:
         return False
+    lows, highs = sets.low, sets.high  # not `sets` in the loop, whose arrays would be counted at every step
+    own, its = np.int64(one.low[j]), np.int64(two.low[k])
+    own_high, its_end = np.int64(one.high[j]), np.int64(two.high[k])
+    own_at = sets.start[own] if kind & 1 else np.int64(-1)
+    its_at = sets.start[its] if other & 1 else np.int64(-1)
     x = y = np.int64(0)
     while (x < n or y < m) if is_union else (x < n and y < m):
-        low, high = _interval(kind, one.low[j], one.high[j], min(x, n - 1), sets)
-        its_low, its_high = _interval(other, two.low[k], two.high[k], min(y, m - 1), sets)
+        low, high = own, own_high
+        its_low, its_high = its, its_end
+        if own_at >= 0:
+            low, high = np.int64(lows[own_at + min(x, n - 1)]), np.int64(highs[own_at + min(x, n - 1)])
+        if its_at >= 0:
+            its_low, its_high = np.int64(lows[its_at + min(y, m - 1)]), np.int64(highs[its_at + min(y, m - 1)])
         if not is_union:
-            end = _put(sets, end, max(low, its_low), min(high, its_high))
+            lows[end], highs[end] = max(low, its_low), min(high, its_high)
+            end += lows[end] <= highs[end]
             x, y = (x + 1, y) if high <= its_high else (x, y + 1)
             continue
         if x < n and (y == m or low <= its_low):
@@ -237,10 +253,16 @@ def _join(
         else:
             low, high = its_low, its_high
             y += 1
-        if end > begin and low <= sets.high[end - 1] + 1:
-            sets.high[end - 1] = max(high, np.int64(sets.high[end - 1]))
+        if end > begin and low <= highs[end - 1] + 1:
+            highs[end - 1] = max(high, np.int64(highs[end - 1]))
         else:
-            end = _put(sets, end, low, high)
+            lows[end], highs[end] = low, high
+            end += low <= high
+    if kind & 1 and one.low[j] >= given and one.low[j] == sets.used[0] - 1:
+        down = begin - sets.start[one.low[j]]
+        for i in range(begin, end):
+            lows[i - down], highs[i - down] = lows[i], highs[i]
+        sets.used[0], sets.used[1], end = sets.used[0] - 1, begin - down, end - down
     _store(one, j, RANGE, sets, end)
     return True
 
@@ -261,31 +283,76 @@ def _are_equal(items: ItemArrays, j: int, k: int, sets: SetBuffer) -> bool:  # p
 
 
 @inlined
-def _unite(items: ItemArrays, begin: np.ndarray, size: np.ndarray, n: int, sets: SetBuffer) -> bool:  # pragma: no cover
-    """Unite conjunctions that differ in one set of values; one that is united with another has no items then."""
+def _unite_two(
+    items: ItemArrays, begin: np.ndarray, size: np.ndarray, earlier: int, later: int, sets: SetBuffer, given: int
+) -> int:  # pragma: no cover
+    """Unite two conjunctions if they differ in one set of values at most: the later has no items then.
+
+    Returns 1 if they are one now, else 0; -1 if there is no place for a set.
+    """
+    if size[later] == 0 or size[earlier] != size[later]:
+        return 0
+    unlike, place = 0, np.int64(0)
+    for i in range(size[later]):
+        j, k = begin[earlier] + i, begin[later] + i
+        if items.attr[j] != items.attr[k]:
+            return 0
+        if not _are_equal(items, j, k, sets):
+            unlike += 1 if items.kind[j] <= SET and items.kind[k] <= SET else 2
+            place = np.int64(i)
+        if unlike > 1:
+            return 0
+    j, k = begin[earlier] + place, begin[later] + place
+    if unlike == 1 and not _join(items, j, items, k, True, sets, given):
+        return -1
+    size[later] = 0
+    return 1
+
+
+@inlined
+def _unite(
+    items: ItemArrays, begin: np.ndarray, size: np.ndarray, keys: np.ndarray, n: int, sets: SetBuffer, given: int
+) -> bool:  # pragma: no cover
+    """Unite conjunctions that differ in one set of values; False if there is no place for a set.
+
+    First neighbours are united, then every second of what is left, and so on: a long OR of values of one attribute
+    costs little more than its length. `keys` is space for a number of each conjunction, equal where all attributes are,
+    and all tests that cannot be united.
+    """
+    kind, low, high = items.kind, items.low, items.high
+    for c in range(n):
+        keys[c] = 0
+        for i in range(begin[c], begin[c] + size[c]):
+            keys[c] = keys[c] * _FACTOR + items.attr[i] + 1
+            if kind[i] > SET:
+                keys[c] = keys[c] * _FACTOR + kind[i] + (0 if kind[i] & 1 else low[i])
+    step = 1
+    while step < n:
+        for earlier in range(0, n - step, 2 * step):
+            if keys[earlier] == keys[earlier + step]:
+                found = _unite_two(items, begin, size, earlier, earlier + step, sets, given)
+                if found < 0:
+                    return False
+        step *= 2
     is_changed = True
     while is_changed:
         is_changed = False
         for later in range(1, n):
+            if size[later] == 0:
+                continue
             for earlier in range(later):
-                if size[later] == 0 or size[earlier] != size[later]:
+                if keys[earlier] != keys[later] or size[earlier] == 0:
                     continue
-                unlike, place = 0, np.int64(0)
+                unlike = 0
                 for i in range(size[later]):
                     j, k = begin[earlier] + i, begin[later] + i
-                    if items.attr[j] != items.attr[k]:
-                        unlike = 2
-                    elif not _are_equal(items, j, k, sets):
-                        unlike += 1 if items.kind[j] <= SET and items.kind[k] <= SET else 2
-                        place = np.int64(i)
-                    if unlike > 1:
-                        break
+                    unlike += (kind[j] | kind[k]) & 1 == 0 and (low[j] != low[k] or high[j] != high[k])
                 if unlike > 1:
                     continue
-                if unlike == 1 and not _join(items, begin[earlier] + place, items, begin[later] + place, True, sets):
+                found = _unite_two(items, begin, size, earlier, later, sets, given)
+                if found < 0:
                     return False
-                size[later] = 0
-                is_changed = True
+                is_changed |= found > 0
     return True
 
 
@@ -312,6 +379,8 @@ def combine(
     items = out.items
     seen, at = np.zeros(attributes, np.int64), np.zeros(attributes, np.int64)
     begin, size, flags = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.uint8)
+    keys = np.empty(most, np.int64)
+    given_sets = sets.used[0]
     made = made_items = made_always = 0
     i = u = 0
     while i < rows.size:
@@ -330,7 +399,7 @@ def combine(
                         flags[n] = VERIFY
                         is_unsure = True
                     elif kind <= SET and seen[a] == i + 1:
-                        if good and not _join(items, at[a], given, k, False, sets):
+                        if good and not _join(items, at[a], given, k, False, sets, given_sets):
                             return -1, -1, -1
                         good &= items.kind[at[a]] != IMPOSSIBLE
                     else:
@@ -351,7 +420,7 @@ def combine(
             out.always[made_always] = row
             made_always += 1
             continue
-        if n > 1 and not is_unsure and not _unite(items, begin, size, n, sets):
+        if n > 1 and not is_unsure and not _unite(items, begin, size, keys, n, sets, given_sets):
             return -1, -1, -1
         left = 0
         for c in range(n):

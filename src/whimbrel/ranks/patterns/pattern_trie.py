@@ -89,8 +89,8 @@ class PatternTrie:
 def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dict[str, np.ndarray]:
     """Build the tries of the derived attributes: flat arrays, one trie after the other; none without fragments."""
     found = {attr: read_rules(dictionary, attr) for attr in derived}
-    made = [(attr, _build(dictionary, attr, kind, found[attr])) for attr in derived for kind in range(len(_KINDS))]
-    made = [(attr, trie) for attr, trie in made if len(trie.arrays.fragments) or len(trie.arrays.rules)]
+    kinds = [(attr, kind) for attr in derived for kind in _kinds(dictionary, attr, found[attr])]
+    made = [(attr, _build(dictionary, attr, kind, found[attr])) for attr, kind in kinds]
     if not made:
         return {}
     tries = [trie.arrays for _, trie in made]
@@ -201,8 +201,17 @@ def is_every(arrays: Mapping[str, np.ndarray], attr: int) -> np.ndarray:
     return mask
 
 
+def _kinds(dictionary: Mapping[str, np.ndarray], attr: int, rules: PatternRules | None) -> list[int]:
+    """The kinds of tries for which a derived attribute has fragments or rules."""
+    first, last = dictionary["string_start"][attr : attr + 2].tolist()
+    ends = dictionary["string_bytes"][dictionary["string_offset"][first + 1 : last + 1] - 1]
+    letters = {chr(letter) for letter in np.flatnonzero(np.bincount(ends, minlength=256)).tolist()}
+    ruled = set() if rules is None else {*rules.keys[:, 0].tolist(), *rules.always[:, 0].tolist()}
+    return [kind for kind, own in enumerate(_KINDS) if kind in ruled or not letters.isdisjoint(own)]
+
+
 def _build(dictionary: Mapping[str, np.ndarray], attr: int, kind: int, rules: PatternRules | None) -> PatternTrie:
-    """One trie; its table of fragments may be empty."""
+    """One trie; its table of fragments may be empty if it has rules."""
     is_inside = bool(kind & 1)
     (offsets, data), fragments, own_rules = _gather(dictionary, attr, kind, rules)
     depth = np.empty(len(fragments), np.int64)

@@ -1,0 +1,289 @@
+"""The leaves of scanned texts as groups of terms: each leaf with its uses, whose literals become columns.
+
+Each different text of a pattern and each different time is read once. Uses that have no term are left to the parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from whimbrel.language.columnar.terms import Column, DictionaryStrings, Int64s, Operand, Term, TermGroup, large_texts
+from whimbrel.language.sql.expansion_kernels import UseAlternatives
+from whimbrel.language.sql.leaves import Leaf, LeafAlternatives, read_leaf
+from whimbrel.language.sql.pattern_texts import PatternReader
+from whimbrel.language.sql.template import fold
+from whimbrel.language.sql.token_kernels import NO_INTEGER
+from whimbrel.model.expression import Comparison
+from whimbrel.model.values import Timestamp, Value, canonical_number
+
+EXACT = 1 << 53
+"""Integers up to which binary64 holds all of them."""
+BIG_INTEGER = np.int64(NO_INTEGER + 1)
+"""What stands for an integer that is among the exact ones, because it is beyond 64 bits."""
+
+Mask: TypeAlias = np.ndarray
+_COMPARED: dict[Comparison, np.ufunc] = {
+    "=": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
+_DATE_LENGTH = 10
+_FLOATS, _INTEGERS, _OBJECTS = range(3)
+"""What a column must be made of to hold the numbers of a use exactly."""
+
+
+class CutTexts(NamedTuple):
+    """What the loops found, without unused space. `exact` has the integers beyond 64 bits by their places.
+
+    `has_wide`: some integer is beyond 2^53.
+    """
+
+    leaves: np.ndarray
+    conjunctions: np.ndarray
+    code: np.ndarray
+    first_number: np.ndarray
+    first_string: np.ndarray
+    length: np.ndarray
+    numbers: np.ndarray
+    integers: np.ndarray
+    exact: dict[int, int | float]
+    has_wide: bool
+    strings: DictionaryStrings
+
+
+class LeafGroups:
+    """The groups of all leaves; the places of uses that are left to the parser; the alternatives of others.
+
+    Alternatives get places of their own, behind those of the texts; there are `size` places.
+    """
+
+    def __init__(self, scanned: CutTexts, skeletons: Sequence[str]) -> None:
+        self._scanned = scanned
+        self.size = len(scanned.code)
+        self.groups: list[TermGroup] = []
+        self.left: list[Int64s] = []
+        self._replaced: list[tuple[Int64s, Int64s]] = []  # uses, and how many alternatives each has
+        self._lengths: list[Int64s] = []  # uses of each alternative
+        order = np.argsort(scanned.code, kind="stable")
+        ends = np.cumsum(np.bincount(scanned.code, minlength=2 * len(skeletons))).tolist()
+        for code, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            if begin < end:
+                self._add(read_leaf(skeletons[code >> 1], bool(code & 1)), order[begin:end])
+
+    def _add(self, leaf: Leaf | LeafAlternatives | None, places: Int64s) -> None:
+        """Add the uses of one leaf."""
+        if leaf is None:
+            self.left.append(places)
+            return
+        lengths = self._scanned.length[places].astype(np.int64)
+        if isinstance(leaf, LeafAlternatives) or not (leaf.is_list or leaf.is_each):
+            is_list = lengths > 1
+            if is_list.any():
+                self.left.append(places[is_list])
+                places, lengths = places[~is_list], lengths[~is_list]
+        if isinstance(leaf, LeafAlternatives):
+            self._add_alternatives(leaf, places)
+        elif leaf.is_each and (lengths > 1).any():
+            self._add_members(leaf, places, lengths)
+        else:
+            self.groups += self._made(leaf, places, lengths)
+
+    def _add_alternatives(self, leaf: LeafAlternatives, places: Int64s) -> None:
+        count, first = len(places), self.size
+        terms = [one for several in leaf.alternatives for one in several]
+        for number, one in enumerate(terms):
+            for group in self._made(one, places, np.ones(count, np.int64)):
+                of_use = np.searchsorted(places, group.places)
+                self.groups.append(replace(group, places=first + of_use * len(terms) + number))
+        self.size += count * len(terms)
+        self._replaced.append((places, np.full(count, len(leaf.alternatives))))
+        self._lengths.append(np.tile([len(several) for several in leaf.alternatives], count))
+
+    def _add_members(self, leaf: Leaf, places: Int64s, lengths: Int64s) -> None:
+        """Add a list as alternatives: one for each of its members."""
+        cells, first = int(lengths.sum()), self.size
+        for group in self._made(replace(leaf, is_list=True), places, lengths):
+            own = np.flatnonzero(np.repeat(np.isin(places, group.places), lengths))
+            self.groups.append(replace(group, places=first + own, lengths=None))
+        self.size += cells
+        self._replaced.append((places, lengths))
+        self._lengths.append(np.ones(cells, np.int64))
+
+    def alternatives(self) -> UseAlternatives | None:
+        """What stands for uses, or None if all stand for themselves."""
+        if not self._replaced:
+            return None
+        uses, numbers = (np.concatenate(parts) for parts in zip(*self._replaced, strict=True))
+        first, number = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
+        number[uses], first[uses] = numbers, np.cumsum(numbers) - numbers
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(self._lengths))])
+        return UseAlternatives(first, number, start, np.arange(self.size - start[-1], self.size))
+
+    def _made(self, leaf: Leaf, places: Int64s, lengths: Int64s) -> list[TermGroup]:
+        """The groups of some uses of a leaf; those that must be left to the parser are added to `left`."""
+        made: list[TermGroup] = []
+        widths = _widths(leaf, places, lengths, self._scanned)
+        for width in range(_OBJECTS + 1) if widths is not None else (_FLOATS,):
+            own = slice(None) if widths is None else widths == width
+            if len(places[own]):
+                group = _group(leaf, places[own], lengths[own], self._scanned, width)
+                for finished, left in _finished(leaf, group):
+                    self.left.append(left)
+                    made += [finished] if finished is not None else []
+        return made
+
+
+def _widths(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts) -> np.ndarray | None:
+    """What columns must be made of to hold the numbers of each use; None if floats hold all of them."""
+    if not leaf.negative or not scanned.has_wide:
+        return None
+    is_wide, is_other, is_exact = np.zeros((3, len(places)), bool)
+    use = np.repeat(np.arange(len(places)), lengths)
+    within = np.arange(len(use)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    for slot in range(len(leaf.negative)):
+        integers = scanned.integers[scanned.first_number[places][use] + within + slot]
+        is_wide[use[are_wide(integers)]] = True
+        is_other[use[integers == NO_INTEGER]] = True
+        is_exact[use[integers == BIG_INTEGER]] = True
+    widths: np.ndarray = np.where(is_exact | (is_wide & is_other), _OBJECTS, np.where(is_wide, _INTEGERS, _FLOATS))
+    return widths
+
+
+def are_wide(integers: Int64s) -> Mask:
+    """Which numbers are integers that binary64 may not hold."""
+    mask: Mask = (integers > EXACT) | ((integers < -EXACT) & (integers != NO_INTEGER))
+    return mask
+
+
+def _group(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts, width: int) -> TermGroup:
+    """The uses of a leaf with their literals."""
+    first_string, first_number = scanned.first_string[places], scanned.first_number[places]
+    is_list = leaf.is_list and bool(leaf.types) and bool((lengths > 1).any())
+    if is_list:
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        first_string, first_number = (np.repeat(first, lengths) + within for first in (first_string, first_number))
+    strings = scanned.strings
+    columns: list[Column] = [
+        DictionaryStrings(strings.codes[first_string + slot], strings.vocabulary) for slot in range(leaf.strings)
+    ]
+    for slot, negative in enumerate(leaf.negative):
+        column = _numbers(first_number + slot, scanned, width)
+        columns.append(0 - column if negative else column)
+    return TermGroup(leaf.term, leaf.types, places, tuple(columns), lengths if is_list else None)
+
+
+def _numbers(at: Int64s, scanned: CutTexts, width: int) -> np.ndarray:
+    """The numbers of some places, as a column that holds them exactly."""
+    integers: np.ndarray = scanned.integers[at]
+    if width == _OBJECTS:
+        column = np.empty(len(at), object)
+        column[:] = [
+            canonical_number(number) if integer == NO_INTEGER else scanned.exact.get(place, integer)
+            for place, integer, number in zip(at.tolist(), integers.tolist(), scanned.numbers[at].tolist(), strict=True)
+        ]  # fmt: skip
+        return column
+    if width == _FLOATS and (integers == NO_INTEGER).any():
+        floats: np.ndarray = scanned.numbers[at]
+        return floats
+    return integers
+
+
+def _finished(leaf: Leaf, group: TermGroup) -> Iterator[tuple[TermGroup | None, Int64s]]:
+    """The group with its timestamps and patterns read, each different one once; and the places of bad ones."""
+    if "timestamp" in leaf.types:
+        columns, bad = list(group.columns), np.zeros(len(group.places), bool)
+        for slot, kind in enumerate(leaf.types):
+            column = columns[slot]
+            if kind == "timestamp":
+                assert isinstance(column, DictionaryStrings)
+                columns[slot], is_bad = _timestamps(column, slot in leaf.dates)
+                bad |= is_bad
+        yield replace(group, columns=tuple(columns)).only(~bad), group.places[bad]
+    elif leaf.folded is not None:
+        holds = _folded(group, *leaf.folded)
+        yield TermGroup(leaf.term, (), group.places[holds], ()), group.places[:0]
+        yield TermGroup(Term("", "never"), (), group.places[~holds], ()), group.places[:0]
+    elif leaf.reader is None:
+        yield group, group.places[:0]
+    elif leaf.has_escape:
+        column, escapes = group.columns
+        assert isinstance(column, DictionaryStrings) and isinstance(escapes, DictionaryStrings)
+        alone = replace(group, types=group.types[:1], columns=(column,))
+        known, number = escapes.distinct()
+        for one, escape in enumerate(known):
+            own = alone.only(number == one)
+            if len(escape) > 1:
+                yield None, group.places[number == one]
+            elif own is not None:
+                yield from _read_patterns(own, leaf.reader, escape)
+    else:
+        yield from _read_patterns(group, leaf.reader)
+
+
+def _folded(group: TermGroup, left: Operand, op: Comparison, right: Operand) -> Mask:
+    """For which uses a comparison of two literals holds."""
+    slots = [operand.slot for operand in (left, right) if operand.slot is not None]
+    if [group.types[slot] for slot in slots] == ["number", "number"]:
+        holds: Mask = _COMPARED[op](*(group.columns[slot] for slot in slots))
+        return holds
+    one, two = (_literals(group, operand) for operand in (left, right))
+    return np.array([fold(x, op, y) is True for x, y in zip(one, two, strict=True)], bool)
+
+
+def _literals(group: TermGroup, operand: Operand) -> list[Value | None]:
+    if operand.slot is None:
+        return [operand.value] * len(group.places)
+    column = group.columns[operand.slot]
+    return list(column) if isinstance(column, DictionaryStrings) else list(map(canonical_number, column.tolist()))
+
+
+def _read_patterns(
+    group: TermGroup, reader: PatternReader, escape: str = "\\"
+) -> Iterator[tuple[TermGroup | None, Int64s]]:
+    """A group for each kind of pattern, and the places that are left to the parser."""
+    (column,) = group.columns
+    assert isinstance(column, DictionaryStrings)
+    texts, place = column.distinct()
+    read = reader.read_all(texts, escape)
+    kinds = sorted({kind or "" for kind, _ in read})
+    known = replace(group, columns=(DictionaryStrings(place, large_texts([text for _, text in read])),))
+    of_cell = np.array([kinds.index(kind or "") for kind, _ in read], np.int8)[place]
+    if group.lengths is not None:  # a list has one kind of pattern
+        begin = np.cumsum(group.lengths) - group.lengths
+        lowest, highest = np.minimum.reduceat(of_cell, begin), np.maximum.reduceat(of_cell, begin)
+        folded = kinds.index("ilike") if "ilike" in kinds else -1
+        is_odd = (lowest != highest) | ((group.lengths > 1) & (highest != folded))
+        yield None, group.places[is_odd]
+        of_cell = np.where(is_odd, np.int8(-1), highest)
+    for number, kind in enumerate(kinds):
+        own = known.only(of_cell == number)
+        if own is None:
+            continue
+        if kind == "":
+            yield None, own.places
+        elif kind == "never":
+            term = Term(group.term.attribute, "excluded") if group.term.negated else Term("", "never")
+            yield TermGroup(term, (), own.places, ()), own.places[:0]
+        elif kind == "points" and group.term.negated:
+            yield replace(own, term=replace(own.term, kind="excluded", negated=False)), own.places[:0]
+        else:
+            yield replace(own, term=replace(own.term, kind=kind)), own.places[:0]
+
+
+def _timestamps(column: DictionaryStrings, are_dates: bool) -> tuple[np.ndarray, Mask]:
+    """The instants of a column in nanoseconds, and which of the texts are none."""
+    texts, place = column.distinct()
+    found = np.zeros(len(texts), object)
+    bad = np.zeros(len(texts), bool)
+    for number, text in enumerate(texts):
+        try:
+            found[number] = Timestamp.parse(text).nanoseconds
+        except ValueError:
+            bad[number] = True
+        bad[number] |= are_dates and len(text) != _DATE_LENGTH
+    with suppress(OverflowError):  # before 1677 or after 2262
+        found = found.astype(np.int64)
+    return found[place], bad[place]
