@@ -143,3 +143,41 @@ def test_a_dialer_goes_on_whatever_a_session_raises() -> None:
             assert troubles[0] == "the link failed: Expected room in the queue"
 
     asyncio.run(work())
+
+
+class Frames:
+    """A connection that takes everything and says nothing."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    async def send(self, frame: bytes) -> None:
+        self.sent.append(frame)
+
+    async def receive(self) -> bytes:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def close(self, reason: str) -> None:
+        """Nothing is held."""
+
+
+def test_filters_that_are_joined_to_one_message_count_once(tmp_path: Path) -> None:
+    """What waits to be written is bounded; a count that grows for ever would cut a link that is read well."""
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            connection = Frames()
+            session = LinkSession(Peering(broker), Link(PEER, "peer", False, 0), connection)
+            running = asyncio.create_task(session.run())
+            for number in range(100):
+                session.say(wire.Filters([("", f"x = {number}")]))
+            async with asyncio.timeout(10):
+                while not connection.sent or session._out:
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
+            assert len(connection.sent) == 1 and session._out_bytes == 0
+            session.cut("done")
+            await running
+
+    run(work)

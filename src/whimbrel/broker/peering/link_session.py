@@ -172,6 +172,7 @@ class LinkSession:
                 message = self._out.popleft()
                 self._out_bytes -= _size(message)
                 await self._send(message)
+            self._out_bytes = 0  # messages that were joined are smaller than they were alone
             self._written.clear()
             await self._written.wait()
 

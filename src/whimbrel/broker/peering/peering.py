@@ -117,8 +117,9 @@ class Peering:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("what links need failed: %s", error, exc_info=error)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, NotFound):  # the link that it was about is gone
+            logger.error("a task of links failed: %s", error, exc_info=error)
 
     def start(self) -> None:
         """Take up the links of the store, and end those that neither the settings nor a token name any more."""

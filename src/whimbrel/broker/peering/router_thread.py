@@ -121,4 +121,4 @@ def restore_peer(router: LinkRouter, store: Store, peer: str, rules: Rules) -> l
 def _leave_out(router: LinkRouter, what: str) -> None:
     """Note a filter that cannot be routed. Call it where the exception is handled."""
     router.refused_filters += 1
-    logger.exception("%s cannot be routed: its events come from nowhere else", what)
+    logger.exception("%s cannot be routed, and is left out", what)

@@ -167,9 +167,13 @@ class RequestGroup:
     def complete(
         self, place: int, entered: Sequence[int], left: Sequence[int], inside: list[tuple[str, float | None]]
     ) -> None:
-        """Put what a new version of a subscription is told into its entry, which is the change at a place."""
+        """Put what a new version of a subscription is told into its entry, which is the change at a place.
+
+        If another change is there, the version was admitted and then refused: nobody is told.
+        """
         offset, change = self.changes[place]
-        assert isinstance(change, SubscriptionPut)
+        if not isinstance(change, SubscriptionPut):
+            return
         put = msgspec.structs.replace(change, entered=encode(entered), left=encode(left), inside=inside)
         told = [offset] if entered or left else []
         self.changes[place] = offset, put
