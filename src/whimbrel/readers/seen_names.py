@@ -37,20 +37,26 @@ def unseen_attributes(
     if not all(Path(file).is_file() for file in files):
         return
     names: dict[str, None] = {}
+    unseen = set(mentioned)
     is_whole = True
     for file in files:
+        found: list[Sequence[str]] = []
         try:
             source = open_source(file, fallback)
             with source.stream:
-                found = list(islice(_names(source), EVENTS))
+                for event in islice(_names(source), EVENTS):
+                    found.append(event)
+                    names |= dict.fromkeys(event)
+                    unseen.difference_update(event)
+                    if not unseen:
+                        break
         except (WhimbrelError, OSError, ValueError):
             return  # what cannot be read was told before
         is_whole = is_whole and len(found) < EVENTS
-        names |= dict.fromkeys(name for event in found for name in event)
         yield from _separators(source, found)
     if not names:
         return
-    hints = {name: did_you_mean(name, names) for name in sorted(set(mentioned) - names.keys())}
+    hints = {name: did_you_mean(name, names) for name in sorted(unseen)}
     missing = {name: hint for name, hint in hints.items() if hint or not matched}
     which = "no event has" if is_whole else f"none of the first {EVENTS:,} events has"
     for name in list(missing)[:_SHOWN]:

@@ -6,6 +6,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -69,7 +70,10 @@ class _Table(PairWriter):
 
 
 class _Parquet(PairWriter):
-    """Gathers pairs to row groups, so that readers find few large ones. Numbers are stored as differences."""
+    """Gathers pairs to row groups, so that readers find few large ones. Numbers are stored as differences.
+
+    A thread writes a group while the next one gathers; what fails there is raised by the next `write`, or by `close`.
+    """
 
     def __init__(self, stream: IO[bytes], kind: str) -> None:
         import pyarrow as pa
@@ -82,6 +86,8 @@ class _Parquet(PairWriter):
         self.file = parquet.ParquetWriter(stream, self.schema, use_dictionary=texts, column_encoding=differences)
         self.gathered: list[pa.Table] = []
         self.size = 0
+        self._thread = ThreadPoolExecutor(1, "whimbrel-parquet")
+        self._writing: Future[None] | None = None
 
     def write(self, pairs: pa.Table) -> None:
         self.gathered.append(pairs.cast(self.schema))
@@ -92,13 +98,21 @@ class _Parquet(PairWriter):
     def _write_group(self) -> None:
         import pyarrow as pa
 
+        self._wait()
         if self.size:
-            self.file.write_table(pa.concat_tables(self.gathered), row_group_size=_ROW_GROUP)
+            group = pa.concat_tables(self.gathered)
+            self._writing = self._thread.submit(self.file.write_table, group, row_group_size=_ROW_GROUP)
         self.gathered.clear()
         self.size = 0
 
+    def _wait(self) -> None:
+        """Wait until the last group is written; raise what failed."""
+        if self._writing is not None:
+            self._writing.result()
+
     def close(self) -> None:
         self._write_group()
+        self._wait()
         self.file.close()
 
 
