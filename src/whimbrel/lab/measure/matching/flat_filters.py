@@ -125,13 +125,11 @@ class _Part:
         asked = pc.equal(self._operator, "CONTAINS ALL").to_numpy(zero_copy_only=False)
         if not asked.any():
             return
-        members, owners = _members(self._operand.filter(pa.array(asked)), self._owner[asked])
-        names = pc.binary_join_element_wise(
-            self._name.filter(pa.array(asked)).take(pa.array(members[1])), members[0], ":"
-        )
+        members, parents = _members(self._operand.filter(pa.array(asked)))
+        names = pc.binary_join_element_wise(self._name.filter(pa.array(asked)).take(pa.array(parents)), members, ":")
         rest = pa.array(~asked)
-        count = len(owners)
-        self._owner = np.concatenate([self._owner[~asked], owners])
+        count = len(members)
+        self._owner = np.concatenate([self._owner[~asked], self._owner[asked][parents]])
         self._name = pa.concat_arrays([self._name.filter(rest), names])
         self._operator = pa.concat_arrays([self._operator.filter(rest), pa.array(["="] * count)])
         self._operand = pa.concat_arrays([self._operand.filter(rest), pa.array(["1"] * count)])
@@ -145,7 +143,7 @@ class _Part:
         for mask, many in ((quoted, False), (self._where("IN"), True)):
             names, operands = (column.filter(pa.array(mask)) for column in (self._name, self._operand))
             if many:
-                (operands, parents), _ = _members(operands, np.arange(len(operands)))
+                operands, parents = _members(operands)
                 names = names.take(pa.array(parents))
             else:
                 operands = pc.utf8_trim(operands, "'")
@@ -167,7 +165,7 @@ class _Part:
                 ends = pc.split_pattern(operands, " ~ ")
                 low[mask], high[mask] = (pc.list_element(ends, i).cast(pa.float64()) for i in (0, 1))
             elif operator == "IN":
-                (members, parents), _ = _members(operands, np.arange(len(operands)))
+                members, parents = _members(operands)
                 points = _numbers(members, its[parents], names, constants)
                 sizes = np.bincount(parents, minlength=len(operands))
                 kind[mask], low[mask], high[mask] = POINTS, np.cumsum(sizes) - sizes, np.cumsum(sizes)
@@ -182,11 +180,10 @@ class _Part:
         return self._owner, attribute, kind, low, high, points
 
 
-def _members(operands: pa.Array, owners: np.ndarray) -> tuple[tuple[pa.Array, np.ndarray], np.ndarray]:
-    """The members of lists such as ('x', 'y'), the list of each, and the owner of each."""
+def _members(operands: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """The members of lists such as ('x', 'y'), and the list of each."""
     lists = pc.split_pattern(pc.utf8_trim(operands, "()"), ", ")
-    parents = pc.list_parent_indices(lists).to_numpy()
-    return (pc.utf8_trim(pc.list_flatten(lists), "'"), parents), owners[parents]
+    return pc.utf8_trim(pc.list_flatten(lists), "'"), pc.list_parent_indices(lists).to_numpy()
 
 
 def _numbers(texts: pa.Array, attribute: np.ndarray, names: list[str], constants: dict[str, pa.Array]) -> np.ndarray:
