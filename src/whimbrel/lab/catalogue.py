@@ -25,7 +25,7 @@ class CatalogueEntry:
 
     @property
     def scope(self) -> str:
-        """What it supports, in the shorter of two ways to say it."""
+        """The constructs that it supports, or those that it does not, whichever list is shorter."""
         if not self.refuses:
             text = "everything"
         elif len(self.refuses) < len(self.supports):
@@ -45,7 +45,7 @@ def catalogue() -> list[CatalogueEntry]:
 
 
 def _entry(name: str, matcher: type[BaseMatcher]) -> CatalogueEntry:
-    """What a matcher says of itself; the summary is the first line of its docstring."""
+    """The entry of a matcher; its summary is the first line of its docstring."""
     summary = (inspect.getdoc(matcher) or "").partition("\n")[0]
     supports = tuple(matcher.capabilities.summary())
     refuses = tuple(field.name for field in fields(Capabilities) if field.name not in supports)

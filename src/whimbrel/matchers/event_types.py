@@ -87,7 +87,7 @@ class EventTypeMatcher(BaseMatcher):
                 yield from map(int, self._structures[own].match(event))
 
     def _parts(self, conjunction: Conjunction) -> dict[SortKey | None, tuple[Conjunction, ...]]:
-        """What each structure has of a conjunction: a filter in normal form."""
+        """The conjunctions that each structure stores for a conjunction."""
         name = self._type_attribute
         constraint = conjunction.by_attribute.get(name)
         types = None if constraint is None else _wanted_types(constraint)
@@ -107,7 +107,7 @@ class EventTypeMatcher(BaseMatcher):
         return str(getattr(self.schema, "type_attribute", TYPE_ATTRIBUTE))
 
     def _prefix(self, own: SortKey) -> str:
-        """What the names of a type begin with: its number, so that no two names are the same."""
+        """The prefix of the names of a type: its number, so that no two names are the same."""
         return f"{self._type_numbers.setdefault(own, len(self._type_numbers))}."
 
     def _member_stats(self) -> Stats:

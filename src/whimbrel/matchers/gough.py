@@ -196,7 +196,7 @@ def check_dag(dag: Dag) -> None:
 
 
 def _spans(rows: ConjunctionRows) -> dict[int, Spans]:
-    """What each row asks of each attribute."""
+    """The rank intervals that each row admits, by attribute."""
     out: dict[int, Spans] = defaultdict(dict)
     set_start, lows, highs = (array.tolist() for array in rows.sets)
     bounds = list(zip(lows, highs, strict=True))

@@ -69,7 +69,7 @@ class ChangingSubscriptions:
         return pa.array(2 * self._ids[codes >> 1] + (codes & 1))
 
     def rule_codes(self, rules: TransitionRules) -> RuleCodes:
-        """Who is told of leaves, and whose matches alone are no transitions."""
+        """The codes of subscriptions that are told of leaves, and of those whose matches alone are no transitions."""
         if self._rule_codes is None:
             told = 2 * np.array(sorted(self._told), np.int64)
             ids = 2 * np.array(sorted(self._remembered), np.int64)

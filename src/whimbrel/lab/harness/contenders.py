@@ -97,9 +97,10 @@ def repeated(timed: Timed) -> Timed:
 
 
 def work_counted(series: Series, workload: Workload, measures: Mapping[str, str]) -> CountedRows:
-    """What each matcher counts per event. `measures` gives the counter of `stats()` for each measure of the table.
+    """Run each matcher, and yield what it counts per event.
 
-    A matcher without the counter has no row. Sizes (`bytes`) come as they are; the engine's is there, too.
+    `measures` gives the counter of `stats()` for each measure of the table; a matcher without the counter has no row.
+    Sizes (`bytes`) come as they are; the engine's is there, too.
     """
     for title, (matcher, options) in series.items():
         rival = PaperMatcher(title, matcher, {**options, "count": True})

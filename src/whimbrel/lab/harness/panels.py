@@ -112,7 +112,7 @@ class _Curve:
         return [row[name] for row in self.rows]
 
     def spread(self) -> list[list[float]]:
-        """How far the repeats go below and above the value."""
+        """The distance from each value to the lowest and to the highest of its repeats."""
         return [[row["value"] - row["low"] for row in self.rows], [row["high"] - row["value"] for row in self.rows]]
 
 
@@ -189,7 +189,7 @@ def _label_ticks(axis: Axis) -> None:
 
 
 def _curves(panel: Panel, measures: Measures) -> list[_Curve]:
-    """What a panel shows: the rows of each series that have its coordinate, in the order of that."""
+    """The curves of a panel: of each series the rows that have the panel's coordinate, sorted by it."""
     out = []
     names = measures.names(panel.measure)
     if panel.kind == "points":

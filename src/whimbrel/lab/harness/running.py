@@ -107,7 +107,7 @@ class _Clock:
 
 
 def left_text(seconds: float) -> str:
-    """How long is left.
+    """Say how much time is left.
 
     >>> left_text(4), left_text(170)
     ('4 s left', '3 min left')

@@ -170,7 +170,7 @@ def _loaded(form: MatchForm, sizes: CliffSizes, divide: int) -> _Loaded:
 
 
 def _enough(match: Callable[[int], int], sizes: CliffSizes) -> int:
-    """How many events to match in one run: all, or fewer if that takes longer than it should, but some."""
+    """How many events to match in one run: as many as fit into the given seconds, but some in any case."""
     count = min(sizes.events, _LEAST_EVENTS)
     match(count)  # compiles
     while count < sizes.events:

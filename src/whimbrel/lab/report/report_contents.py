@@ -59,7 +59,7 @@ def measures_of(record: Record) -> Measures:
 
 
 def winner(measures: Measures) -> str:
-    """Who takes least time at most points, and how far the next one is; empty without times of several."""
+    """Name the series that is fastest at most points, and its lead; an empty text unless several were timed."""
     names = [name for name in measures.names("time") if not name.startswith(NOT_RIVALS)]
     values = {name: measures.values("time", name) for name in names}
     wins: Counter[str] = Counter()

@@ -65,7 +65,7 @@ class Factoring:
         return [int(key // stride % size) for stride, size in zip(self.strides, self._sizes(), strict=True)]
 
     def _sizes(self) -> list[int]:
-        """How many digits each index attribute has."""
+        """The number of digits of each index attribute."""
         return [len(values) + (not self.closed) for values in self.values]
 
     def outside(self, ranks: Int32s) -> tuple[int, int] | None:

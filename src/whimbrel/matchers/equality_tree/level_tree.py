@@ -84,7 +84,7 @@ class FrozenTree:
         return True
 
     def _fitted(self, fill: Callable[[Int32s, Int32s], int]) -> Int32s | None:
-        """What `fill` writes into a buffer that is large enough, or None above `ENTRIES_PER_NODE`."""
+        """Call `fill` with larger and larger buffers until one suffices; None above `ENTRIES_PER_NODE`."""
         capacity = 2 * len(self.nodes) + 64
         while capacity <= 2 * ENTRIES_PER_NODE * (len(self.nodes) + 64):
             buffer = np.empty(capacity, np.int32)
@@ -102,7 +102,7 @@ class FrozenTree:
         self.lists = star[star != kernels.NONE].copy()
 
     def _pack(self, collapse: bool) -> None:
-        """What the search reads: only nodes that it visits; with `collapse`, nodes without values are but lists."""
+        """Lay out the nodes that the search visits; with `collapse`, a node without values is only a list."""
         nodes = self.nodes
         leaf = nodes[:, kernels.LEVEL] == len(self.levels)
         stub = collapse & ~leaf & (nodes[:, kernels.EDGES] == nodes[:, kernels.EDGES_END])

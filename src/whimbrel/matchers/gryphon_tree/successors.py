@@ -17,7 +17,7 @@ AnyNode = GeneralNode | GeneralLeaf
 
 
 def successors(node: AnyNode) -> list[AnyNode]:
-    """Where the search goes on after a leaf, or after a node that has no edge for the event."""
+    """The nodes at which the search goes on after a leaf, or after a node that has no edge for the event."""
     return _decided(_left_out(node), path_facts(node))
 
 

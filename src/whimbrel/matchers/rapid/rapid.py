@@ -96,7 +96,7 @@ class PropertyMatcher(BaseMatcher):
 
     @abstractmethod
     def _choose(self, ones: int, zeros: int) -> Choice:
-        """What answers an event that has every property."""
+        """Choose the forest and the blocks of it for an event that has every property."""
 
     def _accept(self, conjunction: Conjunction) -> None:
         for _, key in _points(conjunction):

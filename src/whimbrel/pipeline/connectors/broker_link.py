@@ -75,7 +75,7 @@ class BrokerLink:
         self._client.close()
 
     def status(self, wait: float = 0.0) -> MatchStatus:
-        """What waits for its match lists; with `wait` seconds, when something does."""
+        """Ask what waits for its match lists. The broker answers when something does, or after `wait` seconds."""
         call = wire.Call("GET", "/matches", query={"wait": f"{wait:g}"}, patience=wait)
         return msgspec.json.decode(self._client.call(call), type=MatchStatus)
 

@@ -49,7 +49,7 @@ def claim(folder: Path, pipeline: Mapping[str, object]) -> None:
 
 
 def lag_of(progress: Mapping[str, Any], path: str, format: InputFormat, checkpoint: Path) -> tuple[int, str] | None:
-    """How many events of a log or files of a directory no micro-batch has read yet, and which of the two; or None."""
+    """The number of events of a log, or of files of a directory, that wait, and which of the two; None if unknown."""
     sources = progress.get("sources") or []
     if not sources:
         return None

@@ -21,7 +21,7 @@ def count(point: Point) -> CountedRows:
 
 
 def false_shares(series: str, events: int, distribution: Distribution, threshold: float) -> CountedRows:
-    """What goes wrong while as many filters as events come, by `false_arrivals`."""
+    """Simulate as many filters as events, which come together; the rows of `false_arrivals`."""
     settings = PrefixSettings(optimizer=OptimizerSettings(threshold, None))
     options = ScenarioOptions(filters=events, events=events, together=True, distribution=distribution, prefix=settings)
     return false_arrivals(series, simulated(options))

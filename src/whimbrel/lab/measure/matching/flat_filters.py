@@ -207,7 +207,7 @@ def spans(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def _below_the_last(
     found: np.ndarray, attribute: np.ndarray, names: list[str], constants: dict[str, pa.Array]
 ) -> np.ndarray:
-    """What lies below an excluded constant, where nothing lies above: then `!=` is a range."""
+    """The upper bound of `!=` as a range. The excluded constant must be the last one of its attribute."""
     last = np.array([len(constants.get(name, ())) - 1 for name in names])[attribute]
     if np.any(found != last):
         raise ValueError("Expected != only with the last string of its attribute")
