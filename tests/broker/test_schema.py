@@ -17,6 +17,7 @@ from tests.broker.processes import BrokerProcess
 from whimbrel.broker.requests.context_schema import ANNOUNCEMENT, load_schema
 from whimbrel.broker.requests.errors import BrokerError, Conflict, Forbidden, NotFound
 from whimbrel.broker.requests.schema_extensions import ExtensionRefused, read_extensions
+from whimbrel.broker.requests.subscriptions import read_request
 from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import ANYBODY, Principal
@@ -347,3 +348,23 @@ def test_subscriptions_on_publications_are_not_read_by_the_schema(tmp_path: Path
         found = http.post(f"/subscriptions/{held['id']}/explain", json={"event": {"x": 3}})
         assert found.status_code == 200 and found.json()["matched"]
         assert http.get("/subscriptions/lint").json()["checked"] == 2
+
+
+def test_rules_that_do_not_fit_the_schema_change_nothing(tmp_path: Path, file: Path) -> None:
+    """Neither the filters that would fit: all of a token's subscriptions follow its rules, or none."""
+
+    async def work() -> None:
+        async with opened(tmp_path / "data", schema=str(file)) as broker:
+            reader = broker.tokens.authenticate(await broker.tokens.create("reader", ["subscribe"]))
+            for id, asked in (("a", {"on": "publications", "filter": "x < 5"}), ("b", {"filter": "data.price < 5"})):
+                body = json.dumps(asked).encode()
+                await broker.subscriptions.create((read_request(body), body), reader, id)
+            with pytest.raises(FilterTypeError):
+                await broker.tokens.change("reader", ["subscribe"], "", {"nowhere": 1})
+            assert broker.tokens.stored["reader"].rules == "{}"
+            for id in ("a", "b"):
+                assert broker._registry.held(id, reader) == broker.subscriptions.find(id, reader)
+            await broker.tokens.change("reader", ["subscribe"], "", {"data.category": "art"})
+            assert broker.subscriptions.find("b", reader).text == "data.category = 'art' AND data.price < 5"
+
+    run(work)

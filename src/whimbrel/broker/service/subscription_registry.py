@@ -134,23 +134,24 @@ class Registry:
         self._pending.note(put.id, number, made)
         return made
 
-    def rebuild(self, number: int, held: StoredSubscription, rules: dict[str, Any], tenant: str) -> SubscriptionPut:
-        """A subscription's next version, under other rules of its token or in another tenant."""
-        request = read_spec(held.spec)
+    def rewritten(self, held: StoredSubscription, rules: dict[str, Any], tenant: str) -> SubscriptionPut | None:
+        """A subscription's next version, under other rules of its token or in another tenant; changes nothing.
+
+        None if its filter would be too large. A rule that does not fit the schema raises.
+        """
+        request = msgspec.structs.replace(read_spec(held.spec), expires=None)
         schema = self._live.index.schema if held.on == "events" else None
-        put = entry_of(
-            msgspec.structs.replace(request, expires=None),
-            held.spec,
-            held.id,
-            held.owner,
-            filter_of(request, {} if held.on.startswith("spaces/") else rules, schema),
-            rules,
-            0,
-        )
-        put = msgspec.structs.replace(put, created=held.created, start=held.start, expires=held.expires, tenant=tenant)
+        filter = filter_of(request, {} if held.on.startswith("spaces/") else rules, schema)
+        try:
+            put = entry_of(request, held.spec, held.id, held.owner, filter, rules, 0)
+        except BrokerError:
+            return None
+        return msgspec.structs.replace(put, created=held.created, start=held.start, expires=held.expires, tenant=tenant)
+
+    def readmit(self, number: int, held: StoredSubscription, put: SubscriptionPut) -> None:
+        """Replace a version by the next one, which gets a number."""
         self.admit(number, held.first, put)
         self._live.remove(held.number)
-        return put
 
     def end(self, offset: int, held: StoredSubscription) -> None:
         """Remove a subscription, which ends at an offset."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from whimbrel.broker.delivery.hub import Hub
-from whimbrel.broker.requests.entries import Change, SubscriptionEnd, TokenEnd, TokenPut
+from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unauthorized
 from whimbrel.broker.service.pending import Pending
 from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate, check_rights, new_secret, principal_of
@@ -75,24 +75,31 @@ class Tokens:
 
         def decide(offset: int) -> tuple[list[Change], object]:
             held = self._held(name)
+            moved = [
+                (one, self._registry.rewritten(one, rules, tenant))
+                for one in self._registry.owned(name)
+                if held.rules != rules or (held.tenant != tenant and one.on != "events")
+            ]
             changed = TokenPut(name, held.digest, chosen, tenant, rules)
             self._pending.note(name, offset, changed)
             changes: list[Change] = [changed]
-            for subscription in self._registry.owned(name):
-                if held.rules != rules or (held.tenant != tenant and subscription.on != "events"):
-                    changes.append(self._moved(offset + len(changes), subscription, rules, tenant))
+            for subscription, put in moved:
+                changes.append(self._moved(offset + len(changes), subscription, put))
             return changes, None
 
         await self._runtime.decide(decide)
         self._hub.end_of_owner(name, "token-changed")
 
-    def _moved(self, number: int, held: StoredSubscription, rules: dict[str, Any], tenant: str) -> Change:
+    def _moved(self, number: int, held: StoredSubscription, put: SubscriptionPut | None) -> Change:
         """A subscription's next version, under other rules or in another tenant; its end if there is none for it."""
-        try:
-            return self._registry.rebuild(number, held, rules, tenant)
-        except BrokerError:  # the rules do not fit its regions, or the tenant has no such space
-            self._registry.end(number, held)
-            return SubscriptionEnd(held.id, "token-changed")
+        if put is not None:
+            try:
+                self._registry.readmit(number, held, put)
+                return put
+            except BrokerError:  # the rules do not fit its regions, or the tenant has no such space
+                pass
+        self._registry.end(number, held)
+        return SubscriptionEnd(held.id, "token-changed")
 
     async def revoke(self, name: str) -> None:
         """End a token, its subscriptions and its streams."""
