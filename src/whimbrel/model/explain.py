@@ -212,28 +212,19 @@ def _constraint_distance(constraint: Constraint, keys: Collection[SortKey]) -> f
     """
     if any(constraint.admits_value(key) for key in keys):
         return None
-    distances = [
-        _gap(rank, value, bound)
-        for rank, value in keys
-        if rank in (NUMBER, TIMESTAMP)
-        for cut in constraint.values.cuts
-        if cut[0] == rank and (bound := cut[2]) is not None
-    ]
-    return min(distances, default=None)
+    return _least_gap(keys, [(cut[0], cut[2]) for cut in constraint.values.cuts if cut[2] is not None])
 
 
 def _link_distance(op: Comparison, left: Collection[SortKey], right: Collection[SortKey]) -> float | None:
     """The least distance between two values of one type for which a comparison of two attributes failed."""
-    if op == "!=":
-        return None
-    distances = [
-        _gap(rank, value, other)
-        for rank, value in left
-        if rank in (NUMBER, TIMESTAMP)
-        for other_rank, other in right
-        if other_rank == rank
-    ]
-    return min(distances, default=None)
+    return None if op == "!=" else _least_gap(left, right)
+
+
+def _least_gap(ones: Collection[SortKey], others: Collection[SortKey]) -> float | None:
+    """The least distance between a number or timestamp and another one; None if there are no two of one type."""
+    values = [(rank, value) for rank, value in ones if rank in (NUMBER, TIMESTAMP)]
+    gaps = [_gap(rank, value, other) for rank, value in values for its_rank, other in others if its_rank == rank]
+    return min(gaps, default=None)
 
 
 def _gap(rank: int, one: object, two: object) -> float:

@@ -23,27 +23,7 @@ from whimbrel.model.schema.schema import Schema
 from whimbrel.model.schema.typed_event import TypedEvent
 
 __all__ = [
-    "Boolean",
-    "Change",
-    "ConflictingExtension",
-    "DeclaredView",
-    "Domain",
-    "Enumeration",
-    "FilterTypeError",
-    "Hierarchy",
-    "Instant",
-    "InvalidEvent",
-    "InvalidSchema",
-    "Number",
-    "Ordered",
-    "OrderedEnumeration",
-    "Schema",
-    "SchemaError",
-    "String",
-    "TypedEvent",
-    "Use",
-    "Violation",
-    "attribute_set",
-    "mandatory_set",
-    "unique_set",
-]
+    "Boolean", "Change", "ConflictingExtension", "DeclaredView", "Domain", "Enumeration", "FilterTypeError",
+    "Hierarchy", "Instant", "InvalidEvent", "InvalidSchema", "Number", "Ordered", "OrderedEnumeration", "Schema",
+    "SchemaError", "String", "TypedEvent", "Use", "Violation", "attribute_set", "mandatory_set", "unique_set",
+]  # fmt: skip
