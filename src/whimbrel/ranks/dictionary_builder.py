@@ -27,6 +27,10 @@ _FEW = 256
 _SAMPLE = 2_048
 _MANY = 4_096
 """Fewest floats that are sorted and given their places in one step."""
+_NO_INTEGERS = np.empty(0, np.int64)
+_NO_STRINGS = np.zeros(1, np.int64), np.empty(0, np.uint8)
+_NO_TABLE = np.empty(0, np.int32)
+"""What an attribute has in the place of constants: made once, as a load may have thousands of attributes."""
 
 
 @dataclass(slots=True)
@@ -74,7 +78,7 @@ class Constants:
                 return [number for array in arrays for number in array.tolist()] + packed
             arrays.append(packed)
         if not arrays:
-            return []
+            return _NO_INTEGERS
         if len(arrays) == 1 and arrays[0].dtype in (np.int64, np.float64):
             return arrays[0]
         if all(array.dtype == np.int64 for array in arrays):
@@ -90,8 +94,10 @@ class Constants:
 
     def all_times(self) -> np.ndarray | list[int]:
         """One int64 array, or a list if some instant does not fit."""
+        if not self.times:
+            return _NO_INTEGERS
         if all(isinstance(part, np.ndarray) for part in self.times):
-            return np.concatenate(self.times) if self.times else np.empty(0, np.int64)
+            return np.concatenate(self.times)
         plain = [int(moment) for part in self.times for moment in part]
         fits = all(-(1 << 63) <= moment < 1 << 63 for moment in plain)
         return np.array(plain, np.int64) if fits else plain
@@ -138,7 +144,7 @@ def build_dictionary(names: Sequence[str], constants: Sequence[Constants]) -> Di
     for attr, own in enumerate(constants):
         kinds[attr], its_numbers = _sort_numbers(own.all_numbers())
         its_times = _sort_times(own.all_times())
-        its_offsets, its_data = _sort_strings(own.all_strings())
+        its_offsets, its_data = _sort_strings(own.all_strings()) if own.strings else _NO_STRINGS
         sizes[attr, 2:] += [2 * len(its_numbers), 2 * (len(its_offsets) - 1), 2 * len(its_times)]
         if isinstance(its_numbers, list):
             exact_numbers[str(attr)] = [repr(number) for number in its_numbers]
@@ -150,7 +156,7 @@ def build_dictionary(names: Sequence[str], constants: Sequence[Constants]) -> Di
         times.append(its_times)
         offsets.append(its_offsets)
         data.append(its_data)
-        tables.append(_hash_table(its_offsets, its_data))
+        tables.append(_hash_table(its_offsets, its_data) if own.strings else _NO_TABLE)
     bases = np.cumsum(sizes, axis=1)
     if bases.max(initial=0) > np.iinfo(np.int32).max:
         raise OverflowError("Expected fewer than 2**30 constants of an attribute in one segment")
@@ -174,7 +180,7 @@ def build_dictionary(names: Sequence[str], constants: Sequence[Constants]) -> Di
 def _sort_numbers(values: NumberColumn) -> tuple[int, np.ndarray | list[int | float]]:
     """How to keep the numbers, and their sorted distinct values."""
     if len(values) == 0:
-        return NO_NUMBERS, np.empty(0, np.int64)
+        return NO_NUMBERS, _NO_INTEGERS
     if isinstance(values, np.ndarray):
         if values.dtype.kind == "f":
             integers, floats = np.empty(0, np.int64), values.astype(np.float64, copy=False)
@@ -217,7 +223,7 @@ def _exactly(values: Sequence[int | float]) -> tuple[int, np.ndarray | list[int 
 
 def _sort_times(values: np.ndarray | Sequence[int]) -> np.ndarray | list[int]:
     if len(values) == 0:
-        return np.empty(0, np.int64)
+        return _NO_INTEGERS
     try:
         return distinct(np.asarray(values, np.int64))
     except OverflowError:
@@ -227,7 +233,7 @@ def _sort_times(values: np.ndarray | Sequence[int]) -> np.ndarray | list[int]:
 def _sort_strings(values: Strings) -> tuple[np.ndarray, np.ndarray]:
     """The offsets and bytes of the sorted distinct strings."""
     if len(values) == 0:
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+        return _NO_STRINGS
     if len(values) <= _FEW:
         listed = values if isinstance(values, Sequence) else values.to_pylist()
         texts = [text.encode() for text in sorted(set(listed) - {None})]

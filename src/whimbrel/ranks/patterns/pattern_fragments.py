@@ -36,6 +36,7 @@ _PART = re.compile(
       | (?P<open>\((?:\?(?::|P?<\w+>)|(?!\?)))
       | (?P<close>\))
       | (?P<place>[\^$.])
+      | (?P<text>[^\\\[\](){}*+?|^$.]+(?![*+?{]))  # letters, of which none is repeated
       | (?P<letter>[^\\\[\](){}*+?|^$.])""",
     re.VERBOSE | re.DOTALL,
 )
@@ -187,8 +188,8 @@ def regex_fragments(regex: str) -> list[list[str]]:
         depth += (kind == "open") - (kind == "close")
         if depth > 0 or kind == "close":  # what is in parentheses may be one of several, or left out
             fragments.append("")
-        elif kind in ("letter", "escaped"):
-            fragments[-1] += text[-1]
+        elif kind in ("text", "letter", "escaped"):
+            fragments[-1] += text if kind == "text" else text[-1]
         else:
             if kind == "again" and text != "+":
                 fragments[-1] = fragments[-1][:-1]
