@@ -25,6 +25,14 @@ FORMS = [
     "name RLIKE '^{w}+[ab]?$'", "name NOT RLIKE '{w}.'", "name RLIKE '{w}'", "name RLIKE 'a\\b'", "name IS NOT NULL",
     "ceiling IS NULL", "tags IS MISSING", "tags CONTAINS ALL ('{w}', 'b')", "tags CONTAINS NONE ('{w}', 'u{n}')",
     "tags CONTAINS ANY ({n}, {m})", "tags CONTAINS '{w}'", "name IN CIDR '10.{n}.0.0/16'", "active", "NOT active",
+    "active IS NOT TRUE", "price IS NOT FALSE", "price <=> ceiling", "NOT price <=> {n}", "NOT city <=> town",
+    "price <= price", "{n} BETWEEN price AND ceiling", "price NOT BETWEEN ceiling AND {m}", "price BETWEEN {n} AND 'x'",
+    "tags NOT CONTAINS ALL ('{w}', 'b')", "tags CONTAINS NULL", "tags CONTAINS ANY ('{w}', NULL)",
+    "tags CONTAINS NONE (NULL, {n})", "price IN ({n}, {m}, 'x', 'y')", "price NOT IN ('x', 'y', {n}, TRUE)",
+    "price < 1{big}000", "big > -9223372036854775808", "price <= 1e999", "price > {n}e300", "price < DATE '9999-12-31'",
+    "NOT lower(name) IN ('{w}', 'b')", "name RLIKE '(?i){W}'", "'a' < '{w}'", "price\u00a0=\u2003{n}",
+    "(price = {n} OR price = {m} OR price > 2 OR price = 'x' OR price IN (0, 'y') OR price = {n}.5)",
+    "price != {n} AND price != {m} AND price != 'x' AND price NOT IN (0, 7) AND price != {n}.5",
 ]  # fmt: skip
 
 
