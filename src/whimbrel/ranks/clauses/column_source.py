@@ -27,7 +27,6 @@ from whimbrel.ranks.clauses.item_kernels import (
     EVERY,
     EXCEPT,
     FIXED,
-    IMPOSSIBLE,
     LISTED,
     MARK,
     MEMBER,
@@ -35,13 +34,12 @@ from whimbrel.ranks.clauses.item_kernels import (
     SPAN,
     UNSURE,
     Combined,
-    ItemArrays,
     RankArrays,
-    SetBuffer,
     UseArrays,
     combine,
     write_items,
 )
+from whimbrel.ranks.clauses.item_sets import IMPOSSIBLE, ItemArrays, SetBuffer
 from whimbrel.ranks.dictionary import Dictionary, derived_key
 from whimbrel.ranks.dictionary_builder import Constants, LiteralPool, is_beyond_floats
 from whimbrel.ranks.links import HOLDS
