@@ -16,7 +16,7 @@ from whimbrel.language.columnar.terms import parse_many
 from whimbrel.model import expression as x
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.patterns import Regex
-from whimbrel.ranks.patterns.pattern_fragments import regex_fragments
+from whimbrel.ranks.patterns.pattern_fragments import necessary_fragments, regex_fragments
 
 
 @pytest.mark.parametrize(
@@ -170,3 +170,55 @@ def test_some_regular_expressions_are_verified(regex: str) -> None:
     index = Index()
     index.add_many(kept.items())
     check(index, kept, [{"x": text} for text in ("", "a", "ab", "A", "é", "aaaa", ["a", "b"], 5)])
+
+
+flags = st.sampled_from(["(?i)", "(?s)", "(?m)", "(?is)", "(?mi)"])
+folding = st.sampled_from(
+    [
+        "k",
+        "S",
+        "i",
+        "\u212a",
+        "\u017f",
+        "\u0130",
+        "\u0131",
+        "\u00df",
+        "\u1e9e",
+        "\u00e9",
+        "\u00c9",
+        "a",
+        "B",
+        "ab",
+        "[aK]",
+        ".",
+        r"\b",
+        "(s|k)",
+        "^",
+    ]
+)
+
+
+@given(
+    st.lists(st.tuples(flags, st.lists(folding, min_size=1, max_size=4).map("".join), folding), min_size=1, max_size=5),
+    st.lists(
+        st.text(alphabet="kKsSiIaAbB\u212a\u017f\u0130\u0131\u00df\u1e9e\u00e9\u00c9\n", max_size=8),
+        min_size=1,
+        max_size=5,
+    ),
+)
+@example([("(?i)", "sk", "i")], ["\u017f\u212aI", "SKi"])
+@example([("(?i)", "ab", "k")], ["AB", "xK", "\u212a"])
+def test_with_flags_an_expression_matches_what_the_reference_says(
+    written: list[tuple[str, str, str]], texts: list[str]
+) -> None:
+    kept = {row: Filter(x.RLike("x", f"{flag}{one}|{other}")) for row, (flag, one, other) in enumerate(written)}
+    index = Index()
+    index.add_many(kept.items())
+    check(index, kept, [{"x": text} for text in texts])
+
+
+def test_regardless_of_case_an_expression_is_found_by_its_letters() -> None:
+    """Of k and s, which match letters beyond ASCII, none is looked for."""
+    assert necessary_fragments("(?i)^Orders/[0-9]+/KEY") == [("orderg",), ("eyg",), ("/g",)]
+    assert necessary_fragments("(?i)abc|K") == []
+    assert necessary_fragments("(?s)Abc") == [("Abci",)]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from whimbrel.model.schema import Schema
 
 FILTERS_KEPT = 16_384
-"""Parsed filters kept for verifying and explaining."""
+"""Parsed filters kept for verifying and explaining: of rows with one remainder, the last that was asked for."""
 
 
 class SubscriptionSet:
@@ -47,7 +47,7 @@ class SubscriptionSet:
         self.ids = IdTable() if ids is None else ids
         self.texts = TextStore() if texts is None else texts
         self.segments = SegmentSet(Snapshot() if snapshot is None else snapshot)
-        self._filters: dict[int, Filter] = {}  # by row
+        self._filters: dict[int, tuple[int, Filter]] = {}  # row and filter, by the row's remainder
         self._naming = threading.Lock()  # held while ids and texts disagree
 
     def add(self, id: Id, admitted: Admitted) -> None:
@@ -78,7 +78,7 @@ class SubscriptionSet:
         with self.segments.lock:
             row = self.ids.remove(id)
             self.segments.kill(row, self.ids.rows)
-            self._filters.pop(row, None)
+            self._filters.pop(row % FILTERS_KEPT, None)
 
     def replace(self, id: Id, admitted: Admitted) -> None:
         """Give a subscription another filter, and with it a new row, in one step; it keeps its place in results."""
@@ -88,7 +88,7 @@ class SubscriptionSet:
                 row = self.ids.add(id)
                 self.texts.append(row, admitted.text, admitted.dialect)
             self.segments.append(row, admitted.filter, died=old_row)
-            self._filters.pop(old_row, None)
+            self._filters.pop(old_row % FILTERS_KEPT, None)
 
     def find(self, id: object) -> int:
         """The row of a subscription; -1 if it is not there."""
@@ -107,13 +107,12 @@ class SubscriptionSet:
 
     def filter(self, row: int) -> Filter:
         """The filter of a row, parsed again unless it was kept."""
-        found = self._filters.get(row) or self.segments.snapshot.head.filter(row)
+        kept_row, kept = self._filters.get(row % FILTERS_KEPT, (-1, None))
+        found = kept if kept_row == row else self.segments.snapshot.head.filter(row)
         if found is None:
             text, dialect = self.texts.get(row)
             found = Filter.parse(text, dialect, self.schema)
-            if len(self._filters) >= FILTERS_KEPT:
-                self._filters.clear()
-            self._filters[row] = found
+            self._filters[row % FILTERS_KEPT] = row, found
         return found
 
     def verify(self, row: int, event: Event) -> bool:

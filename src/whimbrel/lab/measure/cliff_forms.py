@@ -315,6 +315,9 @@ MATCH_FORMS: tuple[MatchForm, ...] = (
     MatchForm("ILIKE infix", "LIKE infix", "name ILIKE '%{word}-{small}%' AND price > 9500", plain_event),
     MatchForm("lower()", "LIKE suffix", "lower(name) = '{name}' AND price > 9500", plain_event),
     MatchForm("RLIKE", "string equality", "name RLIKE '^{word}-.*-{small}$' AND price > 9500", plain_event, divide=100),
+    MatchForm(
+        "RLIKE in any case", "RLIKE", "name RLIKE '(?i)^{word}-.*-{small}$' AND price > 9500", plain_event, divide=100,
+    ),
     MatchForm("RLIKE beside equality", "plain", f"{_PLAIN} AND name RLIKE '{{word}}'", plain_event),
     MatchForm("NOT LIKE beside equality", "plain", f"{_PLAIN} AND name NOT LIKE '%{{word}}-{{small}}%'", plain_event),
     MatchForm("NOT ILIKE beside equality", "plain", f"{_PLAIN} AND name NOT ILIKE '%{{word}}-{{small}}%'", plain_event),

@@ -41,6 +41,9 @@ _PART = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """What a regular expression is cut into; flags, quotations and classes by name are none of it."""
+_FLAGS = re.compile(r"\(\?([ims]+)\)").match
+_FOLDED_ALIKE = re.compile(r"[^kKsS\u0080-\U0010ffff]+").findall
+"""Characters of which all that RE2 takes as the same have one lower case: k and s match letters beyond ASCII, too."""
 MOST = 4
 """Most fragments of a pattern where they are only necessary: the longest ones are used."""
 
@@ -148,12 +151,22 @@ def _necessary(pattern: Pattern) -> list[tuple[str, ...]]:
 def necessary_fragments(regex: str) -> list[tuple[str, ...]]:
     """What every match of a regular expression contains: the longest fragments.
 
-    Of several alternatives it is the longest fragment of each, if each of them has one.
+    Of several alternatives it is the longest fragment of each, if each of them has one. With the flag i, fragments are
+    looked for in the lower case.
+
+    >>> necessary_fragments(r"(?i)^/API/orders\\?id=")
+    [('/api/orderg',), ('?id=g',)]
     """
-    alternatives = [_longest(fragments) for fragments in regex_fragments(regex)]
+    flags = _FLAGS(regex)
+    found = regex_fragments(regex[flags.end() :] if flags else regex)
+    letter = SOME_INSIDE
+    if flags and "i" in flags[1]:
+        found = [[part.lower() for text in texts for part in _FOLDED_ALIKE(text)] for texts in found]
+        letter = SOME_FOLDED_INSIDE
+    alternatives = [_longest(texts) for texts in found]
     if len(alternatives) == 1:
-        return [(text + SOME_INSIDE,) for text in alternatives[0]]
-    return [tuple(dict.fromkeys(texts[0] + SOME_INSIDE for texts in alternatives))] if all(alternatives) else []
+        return [(text + letter,) for text in alternatives[0]]
+    return [tuple(dict.fromkeys(texts[0] + letter for texts in alternatives))] if all(alternatives) else []
 
 
 def _longest(texts: list[str]) -> list[str]:
