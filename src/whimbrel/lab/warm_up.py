@@ -34,6 +34,7 @@ _FILTERS = [
     "ip IN CIDR '10.0.0.0/8'", "ip IN CIDR '::1/128'", "at >= TIMESTAMP '2026-01-01T00:00:00Z'", "a < b",
     "tags CONTAINS ALL ('a', 'b')", "n IN (1, 2, 3)", "n BETWEEN 1 AND 5", "n != 3", "n IS NULL", "n IS MISSING",
     "x > 1.5 OR y = TRUE", "d.e = 'f'", "d.e = 'f' AND d.g > 1", "n >= 9007199254740993", "NOT (n > 3 AND x < 2)",
+    "y IS NOT TRUE", "n\u00a0= 5",
 ]  # fmt: skip
 _EVENTS: list[dict[str, object]] = [
     {"url": "a.pdf", "ip": "10.1.1.1", "at": "2026-05-01T00:00:00Z", "a": 1, "b": 2, "tags": ["a", "b"], "n": 3},

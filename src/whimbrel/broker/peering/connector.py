@@ -31,6 +31,7 @@ class Connector:
 
     def __init__(self, peering: Peering) -> None:
         self._peering = peering
+        self._opening = asyncio.Lock()
 
     def start(self) -> None:
         """Dial the peers of the settings."""
@@ -53,6 +54,8 @@ class Connector:
         held = next(
             (link for link in self._peering.links.values() if dialed and link.dialed and link.name == name), None
         )
+        session: LinkSession | None = None
+        is_greeted = False
         try:
             if monotonic() < self._peering.rests_until:
                 raise BadLink("busy", "Expected a router that works, but it failed a moment ago: try again")
@@ -61,11 +64,12 @@ class Connector:
                     since = time_ns() // 1000 if held is None else held.since
                     await _say(connection, self._hello(since, None if held is None else held.peer))
                     theirs = await _first_message(connection)
-                    link = await self._admit(theirs, name, since, principal)
+                    session = await self._open(connection, theirs, name, since, principal)
                 else:
                     theirs = await _first_message(connection)
-                    link = await self._admit(theirs, name, None, principal)
+                    session = await self._open(connection, theirs, name, None, principal)
                     await _say(connection, self._hello(0, theirs.id))  # now it may know who we are
+            is_greeted = True
         except WhimbrelError as error:
             refused = error if isinstance(error, BadLink) else BadLink("refused", str(error))
             self._peering.refused_peers += 1
@@ -78,8 +82,10 @@ class Connector:
             self._peering.note_trouble(name, f"no hello: {error}")
             await connection.close("no hello")
             return False
-        session = LinkSession(self._peering, link, connection)
-        self._peering.sessions[link.peer] = session
+        finally:
+            if session is not None and not is_greeted:
+                self._close(session)
+        link = session.link
         link.connects += 1
         link.reason = ""
         self._peering.troubles.pop(name, None)
@@ -89,10 +95,27 @@ class Connector:
             await session.run()
         finally:
             link.reason = session.reason or "the connection ended"
-            if self._peering.sessions.get(link.peer) is session:
-                del self._peering.sessions[link.peer]
+            self._close(session)
             logger.info("no longer linked with %s: %s", link.label, link.reason)
         return True
+
+    async def _open(
+        self, connection: LinkConnection, hello: wire.Hello, name: str, since: int | None, principal: Principal
+    ) -> LinkSession:
+        """Admit a peer, and make its session that of the link; BadLink if it cannot be linked.
+
+        One at a time: of two connections with one peer at the same moment the second finds the session of the first.
+        """
+        async with self._opening:
+            link = await self._admit(hello, name, since, principal)
+            session = LinkSession(self._peering, link, connection)
+            self._peering.sessions[link.peer] = session
+            return session
+
+    def _close(self, session: LinkSession) -> None:
+        """Forget a session, unless another one has its link by now."""
+        if self._peering.sessions.get(session.link.peer) is session:
+            del self._peering.sessions[session.link.peer]
 
     def _hello(self, since: int, peer: str | None) -> wire.Hello:
         """Who we are, for a peer; what lies behind that peer is its own affair."""
