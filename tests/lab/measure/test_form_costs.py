@@ -32,5 +32,5 @@ def test_the_command_writes_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(form_costs, "SMALL", TINY)
     done = CliRunner().invoke(app, ["bench", "forms", "--workload", "hm", "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert "JSON lines" in done.output
+    assert "JSON lines" in done.output and "event-ruler (Java) 19.3, from JSON" in " ".join(done.output.split())
     assert {row["workload"] for row in json.loads((tmp_path / "forms.json").read_text())["rows"]} == {"hm"}

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, principal_of, problem_of
-from whimbrel.broker.http.operation import IF_MATCH, LINES, OBJECT, PAGES, TAGGED, Operations, json_body
+from whimbrel.broker.http.operation import (
+    IF_MATCH,
+    LINES,
+    OBJECT,
+    PAGES,
+    TAGGED,
+    Endpoint,
+    Operations,
+    Shape,
+    json_body,
+)
 from whimbrel.broker.http.publish import EventResult, PublishAnswer
 from whimbrel.broker.http.subscriptions import if_match
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, read_update, read_update_lines
@@ -40,29 +52,26 @@ _ONE = "/publications/{key}"
 OPERATIONS = Operations()
 
 
-@OPERATIONS.add(
-    "PUT",
-    _ONE,
-    {200: EventResult},
-    json_body(OBJECT),
-    headers=IF_MATCH,
-    answer_headers=TAGGED,
-    errors=UPDATE_ERRORS,
-)
+def add_update(operations: Operations, method: str, path: str, body: Shape) -> Callable[[Endpoint], Endpoint]:
+    """Declare that the function below gives a publication what is in the body."""
+    return operations.add(
+        method,
+        path,
+        {200: EventResult},
+        json_body(body),
+        headers=IF_MATCH,
+        answer_headers=TAGGED,
+        errors=UPDATE_ERRORS,
+    )
+
+
+@add_update(OPERATIONS, "PUT", _ONE, OBJECT)
 async def put(request: Request) -> Response:
     """Give a publication a new state. The answer comes when it is on disk."""
     return await answer_update(request, UpdateKind.PUT)
 
 
-@OPERATIONS.add(
-    "PATCH",
-    _ONE,
-    {200: EventResult},
-    json_body(OBJECT),
-    headers=IF_MATCH,
-    answer_headers=TAGGED,
-    errors=UPDATE_ERRORS,
-)
+@add_update(OPERATIONS, "PATCH", _ONE, OBJECT)
 async def patch(request: Request) -> Response:
     """Change some attributes of a publication: a JSON merge patch, in which null deletes."""
     return await answer_update(request, UpdateKind.PATCH)

@@ -14,6 +14,7 @@ from whimbrel.broker.http.publications import (
     UPDATE_ERRORS,
     PublicationPage,
     PublicationShown,
+    add_update,
     answer_lines,
     answer_page,
     answer_publication,
@@ -89,29 +90,13 @@ async def drop(request: Request) -> Response:
     return Response(status_code=204)
 
 
-@OPERATIONS.add(
-    "PUT",
-    _ONE,
-    {200: EventResult},
-    json_body(RegionsBody),
-    headers=IF_MATCH,
-    answer_headers=TAGGED,
-    errors=UPDATE_ERRORS,
-)
+@add_update(OPERATIONS, "PUT", _ONE, RegionsBody)
 async def put(request: Request) -> Response:
     """Give a publication regions. The answer comes when they are on disk."""
     return await answer_update(request, UpdateKind.PUT)
 
 
-@OPERATIONS.add(
-    "PATCH",
-    _ONE,
-    {200: EventResult},
-    json_body(RegionPatch),
-    headers=IF_MATCH,
-    answer_headers=TAGGED,
-    errors=UPDATE_ERRORS,
-)
+@add_update(OPERATIONS, "PATCH", _ONE, RegionPatch)
 async def patch(request: Request) -> Response:
     """Change some dimensions of one region of a publication; null removes a constraint."""
     return await answer_update(request, UpdateKind.PATCH)

@@ -111,8 +111,12 @@ def _forms_table(result: Result) -> ResultTable:
     for row in result["rows"]:
         cells.setdefault(row["form"], []).append(f"{number(row['us'])} ({number(row['matches'])})")
     rows = tuple((form, *its) for form, its in cells.items())
-    note = f"Load average at the end: {result['machine']['load_at_end']}."
-    return ResultTable("CPU us per event, one core (matches per event)", ("form", *names), rows, (note,))
+    peers = "; ".join(f"{peer['name']} {number(peer['us_per_event'])}, {peer['remark']}" for peer in result["peers"])
+    notes = (
+        f"One event of hm at 100,000 subscriptions elsewhere, measured apart: {peers}.",
+        f"Load average at the end: {result['machine']['load_at_end']}.",
+    )
+    return ResultTable("CPU us per event, one core (matches per event)", ("form", *names), rows, notes)
 
 
 def live(

@@ -16,6 +16,7 @@ import pyarrow as pa
 from whimbrel.engine.index import Index
 from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.machine import card
+from whimbrel.lab.measure.matching.cases import Peer
 from whimbrel.lab.measure.timing import Times, interleaved
 from whimbrel.lab.workloads import event_dicts, make
 from whimbrel.model.errors import WhimbrelError
@@ -39,6 +40,13 @@ TARGETS: dict[str, dict[str, float]] = {
 """Most microseconds per event, by form and workload, at full scale."""
 ABOVE_ARROW = {LINES: 1.0, DICTS: 3.0}
 """Most microseconds of a form above those of Arrow, where an event matches thousands (lesubscribe)."""
+
+PEERS = (
+    Peer("event-ruler (Java)", 19.3, "from JSON"),
+    Peer("quamina (Go)", 81.6, "from JSON"),
+    Peer("be-tree (C)", 4.1, "from a prepared event, half the rules"),
+)
+"""What others take for one event of hm with 100,000 subscriptions. Quoted: measured apart on such a machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,8 @@ def run(sizes: FormSizes, only: Sequence[str] = (), progress: Progress = no_prog
         if not only or name in only
         for row in _measured(name, parameters, sizes, progress)
     ]
-    return report(machine, list(_verdicts(rows)), sizes=asdict(sizes), rows=[asdict(row) for row in rows])
+    peers = [asdict(peer) for peer in PEERS]
+    return report(machine, list(_verdicts(rows)), sizes=asdict(sizes), rows=[asdict(row) for row in rows], peers=peers)
 
 
 def _measured(name: str, parameters: Mapping[str, int | float], sizes: FormSizes, progress: Progress) -> list[FormCost]:
