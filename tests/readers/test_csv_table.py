@@ -1,4 +1,4 @@
-"""CSV events with rows that are too long: only they are refused, and all others keep their numbers."""
+"""CSV events with rows that are too long or not closed: only they are refused, and all others keep their numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whimbrel.readers import csv_table
-from whimbrel.readers.errors import InputError, RefusedInput
+from whimbrel.readers.errors import FileTruncated, InputError, RefusedInput
 
 CELLS = st.one_of(  # without \r: where a block ends at \r\n in quotes, Arrow drops the \n
     st.text(alphabet='ab,"\n ', max_size=12),
@@ -52,6 +53,16 @@ def test_rows_that_are_not_too_long_are_read_with_their_numbers(table: list[tupl
             assert size > small.value
 
 
+def test_a_pass_that_has_ended_moves_the_stream_no_more() -> None:
+    # Arrow reads ahead in a thread: one that was late took bytes of the next pass, whose rows were lost then.
+    stream = io.BytesIO(b"price,name\n")
+    first = csv_table._Pass(stream)
+    assert first.read(5) == b"price"
+    first.end()
+    second = csv_table._Pass(stream)
+    assert first.read(5) == b"" and second.read(100) == b"price,name\n"
+
+
 def test_one_huge_cell_loses_one_row_however_it_is_written() -> None:
     for huge in (b"z" * 3_000_000, b'"' + b"z\n" * 1_500_000 + b'"', b'"' + b'z""' * 1_000_000 + b'"'):
         rows, refused = read(b"price,name\n1,a\n2," + huge + b"\n\n3,c\n")
@@ -60,3 +71,23 @@ def test_one_huge_cell_loses_one_row_however_it_is_written() -> None:
     assert list(rows) == [0] and refused == {1}
     (error,) = csv_table.read_csv(io.BytesIO(b"price," + b"z" * 3_000_000 + b"\n1,a\n"), "f")
     assert "Expected a header of at most" in str(error)
+
+
+@pytest.mark.parametrize("content", [b'price,name\n1,a\n2,"b\n3,c\n', b'price,name\n1,a\n2,"b""'])
+def test_a_row_whose_quotes_are_not_closed_is_refused(content: bytes) -> None:
+    error, (rows, batch) = csv_table.read_csv(io.BytesIO(content), "f")
+    assert isinstance(error, FileTruncated) and error.place.row == 1
+    assert rows == [0] and batch.column(0).to_pylist() == [1]
+
+
+def test_a_quote_within_a_cell_closes_nothing() -> None:
+    assert read(b'price,name\n1,5" pipe\n2,a\n') == (
+        {0: {"price": 1, "name": '5" pipe'}, 1: {"price": 2, "name": "a"}},
+        set(),
+    )
+
+
+def test_a_header_needs_no_line_break() -> None:
+    assert read(b"price,name") == read(b"price,name\n") == ({}, set())
+    (error,) = csv_table.read_csv(io.BytesIO(b'price,"name\n1,a\n'), "f")
+    assert isinstance(error, FileTruncated) and error.place.line == 1

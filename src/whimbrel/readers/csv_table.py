@@ -3,7 +3,8 @@
 A column whose cells are all numbers as JSON writes them is a column of numbers; all `true` or `false`, of booleans;
 anything else is text. An empty cell is missing, `""` in quotes is the empty string. The file is read twice, because
 a type that fits the beginning of a file need not fit its end. A row above the limit of an event's bytes is refused
-alone: Arrow, which gives up at a row longer than a block, then reads a copy of the file without such rows.
+alone, and so is a last row whose quotes are not closed: Arrow, which gives up at a row longer than a block and takes
+open quotes for closed ones, then reads a copy of the file without such rows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import tempfile
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from threading import Lock
 from typing import IO, TYPE_CHECKING, cast
 
 from whimbrel.model.errors import LimitExceeded
@@ -41,17 +45,16 @@ def read_csv(stream: IO[bytes], file: str) -> Iterator[tuple[list[int], pa.Recor
 
     with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as copy:
         try:
-            _check_encoding(stream, file)
-            refused: dict[int, int] = {}
-            try:
-                types = _types(stream, file)
-            except pa.ArrowInvalid:
-                refused = _copy_short_rows(stream, copy, file)
+            refused: dict[int, InputError] = {}
+            types: dict[str, pa.DataType] | None = None
+            if _are_quotes_even(stream, file):
+                with suppress(pa.ArrowInvalid):
+                    types = _types(stream, file)
+            if types is None:
+                refused = _copy_good_rows(stream, copy, file)
                 stream = cast("IO[bytes]", copy)
                 types = _types(stream, file)
-            for row, size in refused.items():
-                limit = LimitExceeded(EVENT_BYTES.name, size, EVENT_BYTES.value, EVENT_BYTES.unit)
-                yield errors.RefusedInput(InputPlace(file, row=row), limit)
+            yield from refused.values()
             yield from _read(stream, file, types, sorted(refused))
         except InputError as error:
             yield error
@@ -67,18 +70,20 @@ def _read(
     invalid: list[pyarrow.csv.InvalidRow] = []
     skipped: set[int] = set()
     row = 0
-    for batch in _open(stream, types, invalid):
-        skipped.update(_row(found) for found in invalid)
-        rows: list[int] = []
-        while len(rows) < batch.num_rows:
-            if row not in skipped:
-                rows.append(row + bisect_right(before, row))
-            row += 1
-        skipped = {number for number in skipped if number >= row}  # Arrow reads ahead
-        yield from (_wrong_columns(file, found, before) for found in invalid)
-        invalid.clear()
-        yield rows, batch
-    yield from (_wrong_columns(file, found, before) for found in invalid)
+    with _open(stream, types, invalid) as batches:
+        for batch in batches:
+            found = invalid[:]  # Arrow reads ahead, and may add to it at any time
+            del invalid[: len(found)]
+            skipped.update(_row(each) for each in found)
+            rows: list[int] = []
+            while len(rows) < batch.num_rows:
+                if row not in skipped:
+                    rows.append(row + bisect_right(before, row))
+                row += 1
+            skipped = {number for number in skipped if number >= row}
+            yield from (_wrong_columns(file, each, before) for each in found)
+            yield rows, batch
+    yield from (_wrong_columns(file, each, before) for each in invalid)
 
 
 def _row(found: pyarrow.csv.InvalidRow) -> int:
@@ -87,17 +92,15 @@ def _row(found: pyarrow.csv.InvalidRow) -> int:
 
 def _wrong_columns(file: str, found: pyarrow.csv.InvalidRow, before: list[int]) -> InputError:
     place = InputPlace(file, row=_row(found) + bisect_right(before, _row(found)))
-    if found.text.count('"') % 2:
-        return errors.FileTruncated(
-            place, "Expected a closing quote, but the file ends without one", found.text[:1_000]
-        )
     problem = f"Expected {found.expected_columns} cells, but got {found.actual_columns}"
     return errors.WrongColumns(place, problem, found.text)
 
 
+@contextmanager
 def _open(
     stream: IO[bytes], types: dict[str, pa.DataType], invalid: list[pyarrow.csv.InvalidRow]
-) -> pyarrow.csv.CSVStreamingReader:
+) -> Iterator[pyarrow.csv.CSVStreamingReader]:
+    """Read a stream from its beginning. Rows with another number of cells than the header are added to `invalid`."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -105,39 +108,57 @@ def _open(
         invalid.append(row)
         return "skip"
 
-    stream.seek(0)
-    return csv.open_csv(
-        pa.PythonFile(_Unclosed(stream), mode="r"),
-        read_options=csv.ReadOptions(use_threads=False, block_size=_CHUNK),  # with threads rows have no numbers
-        parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-        convert_options=csv.ConvertOptions(
-            column_types=types,
-            null_values=[""],
-            true_values=["true", "True", "TRUE"],
-            false_values=["false", "False", "FALSE"],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
+    reading = _Pass(stream)
+    try:
+        yield csv.open_csv(
+            pa.PythonFile(reading, mode="r"),
+            read_options=csv.ReadOptions(use_threads=False, block_size=_CHUNK),  # with threads rows have no numbers
+            parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            convert_options=csv.ConvertOptions(
+                column_types=types,
+                null_values=[""],
+                true_values=["true", "True", "TRUE"],
+                false_values=["false", "False", "FALSE"],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    finally:
+        reading.end()
 
 
-class _Unclosed:
-    """A stream that Arrow may read and not close."""
+class _Pass:
+    """One reading of a stream by Arrow, which may not close it.
+
+    Arrow reads ahead in a thread of its own, and goes on when its reader is dropped or has met an error. A pass that
+    has ended gives it no more bytes, so that it cannot move the stream under the next one.
+    """
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self.read = stream.read
-        self.seek = stream.seek
-        self.tell = stream.tell
+        self._stream = stream
+        self._lock = Lock()
+        self._has_ended = False
         self.closed = False
+        stream.seek(0)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, none when the pass has ended."""
+        with self._lock:
+            return b"" if self._has_ended else self._stream.read(size)
+
+    def end(self) -> None:
+        """Wait for a read that runs. Read no more."""
+        with self._lock:
+            self._has_ended = True
 
     def close(self) -> None:
         """Leave the stream open for the next pass."""
 
 
-def _copy_short_rows(stream: IO[bytes], copy: IO[bytes], file: str) -> dict[int, int]:
-    """Copy the file without rows above the limit. Return the numbers of these rows, with their sizes in bytes."""
+def _copy_good_rows(stream: IO[bytes], copy: IO[bytes], file: str) -> dict[int, InputError]:
+    """Copy the file without rows above the limit, and without a last one in open quotes. Return their errors by row."""
     most = EVENT_BYTES.value
-    refused: dict[int, int] = {}
+    refused: dict[int, InputError] = {}
     kept: list[bytes] = []
     row, size, is_open, begins_line = -1, 0, False, True
     stream.seek(0)
@@ -148,16 +169,25 @@ def _copy_short_rows(stream: IO[bytes], copy: IO[bytes], file: str) -> dict[int,
         if size <= most:
             kept.append(piece)
         else:
-            refused[row] = size
+            limit = LimitExceeded(EVENT_BYTES.name, size, most, EVENT_BYTES.unit)
+            refused[row] = errors.RefusedInput(InputPlace(file, row=row), limit)
             kept.clear()
         if begins_line and not is_open:
             copy.writelines(kept)
             row += row in refused or bool(b"".join(kept).strip(b"\r\n"))  # Arrow does not count empty lines
             size = 0
             kept.clear()
-    copy.writelines(kept)
     if -1 in refused:
         raise errors.WrongFormat(InputPlace(file, 1), f"Expected a header of at most {most:,} bytes")
+    if is_open:
+        place = InputPlace(file, row=row) if row >= 0 else InputPlace(file, 1)
+        problem = "Expected a closing quote, but the file ends without one"
+        error = errors.FileTruncated(place, problem, b"".join(kept).decode()[:1_000])
+        if row < 0:
+            raise error
+        refused.setdefault(row, error)
+    else:
+        copy.writelines([*kept, b"\n"])  # Arrow takes a header without a line break for an empty file
     return refused
 
 
@@ -190,14 +220,15 @@ def _types(stream: IO[bytes], file: str) -> dict[str, pa.DataType]:
     """The type of each column, from all of its cells."""
     import pyarrow as pa
 
-    names = _open(stream, {}, []).schema.names
+    with _open(stream, {}, []) as batches:
+        names = batches.schema.names
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise errors.DuplicateKey(InputPlace(file, 1), f"Expected each column once, but got {twice[0]!r} twice")
     kinds: dict[str, str] = {}
     wide: set[str] = set()
-    for batch in _open(stream, dict.fromkeys(names, pa.string()), []):
-        for name, cells in zip(names, batch.columns, strict=True):
+    with _open(stream, dict.fromkeys(names, pa.string()), []) as batches:
+        for name, cells in chain.from_iterable(zip(names, batch.columns, strict=True) for batch in batches):
             if kinds.get(name) == _TEXT or cells.null_count == len(cells):
                 continue
             kind = _kind(cells)
@@ -229,11 +260,11 @@ def _fits_int64(cells: pa.Array) -> bool:
     return True
 
 
-def _check_encoding(stream: IO[bytes], file: str) -> None:
-    """Raise errors.WrongEncoding at the first byte that is not UTF-8."""
+def _are_quotes_even(stream: IO[bytes], file: str) -> bool:
+    """Whether all quotes may be closed. Raises errors.WrongEncoding at the first byte that is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     stream.seek(0)
-    lines, line_start, offset = 1, 0, 0
+    lines, line_start, offset, quotes = 1, 0, 0, 0
     for chunk in iter(lambda: stream.read(_CHUNK), b""):
         pending = len(decoder.getstate()[0])
         try:
@@ -246,6 +277,7 @@ def _check_encoding(stream: IO[bytes], file: str) -> None:
             byte = error.object[error.start]
             place = InputPlace(file, lines, at - line_start + 1)
             raise errors.WrongEncoding(place, f"Expected text in UTF-8, but got the byte 0x{byte:02x}") from None
+        quotes += chunk.count(b'"')
         lines += chunk.count(b"\n")
         line_start = offset + chunk.rfind(b"\n") + 1 if b"\n" in chunk else line_start
         offset += len(chunk)
@@ -253,3 +285,4 @@ def _check_encoding(stream: IO[bytes], file: str) -> None:
         raise errors.WrongEncoding(
             InputPlace(file, lines), "Expected text in UTF-8, but the file ends within a character"
         )
+    return quotes % 2 == 0

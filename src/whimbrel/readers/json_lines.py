@@ -35,6 +35,7 @@ Line = tuple[InputPlace, T | InputError]
 
 _PIECE = 4 << 20  # bytes that are read at once, at most
 _SHOWN = 64  # bytes that are shown of a line that is too long
+_BESIDE = 4  # bytes of a line that are no part of its object: a byte order mark, a carriage return
 _BLANK = b" \t\r" + BOM
 _PER_LINE = "Expected a JSON object per line"
 _WHOLE_FILES = {
@@ -84,7 +85,7 @@ def line_pieces(stream: BufferedReader, longest: int) -> Iterator[LinePiece]:
             rest = chunk[cut:]
         else:
             rest += chunk
-        if len(rest) > longest:
+        if len(rest) > longest + _BESIDE:
             dropped, rest = len(rest), rest[:_SHOWN]
     if rest:
         yield LinePiece(rest, number, dropped) if dropped else _unmarked(rest, number)
