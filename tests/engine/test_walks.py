@@ -17,7 +17,7 @@ from whimbrel.lab.workloads import mixed
 from whimbrel.language.sql.leaves import read_leaf
 
 ROOT = str(Path(whimbrel.__file__).parent)
-TEXT_TO_SEGMENT = 46
+TEXT_TO_SEGMENT = 43
 DICT_TO_IDS = 10
 
 

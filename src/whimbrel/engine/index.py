@@ -107,7 +107,7 @@ class Index(Matcher):
         self._subscriptions.add_many(batch, batch.parse(progress))
 
     def subscriptions(self) -> pa.Table:
-        """All subscriptions as a table that `add_many` takes: id, filter, dialect."""
+        """All subscriptions, in order of addition, as a table that `add_many` takes: id, filter, dialect."""
         return self._subscriptions.table()
 
     def remove(self, id: Id) -> None:

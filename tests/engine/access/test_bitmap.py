@@ -11,7 +11,7 @@ import pytest
 
 from whimbrel import Filter, Index
 from whimbrel.engine.access import segment as segments
-from whimbrel.engine.access.bitmap.tiles import CHUNK, tiled
+from whimbrel.engine.access.bitmap.chunks import CHUNK, tiled
 from whimbrel.engine.access.registry import KINDS
 from whimbrel.engine.access.shared.plan import Plan, Weights, item_shares
 from whimbrel.engine.matching import workspace

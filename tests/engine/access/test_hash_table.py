@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from whimbrel.engine.access.hash.table import LINE, find, make_table, table_entries
+from whimbrel.engine.access.hash.keys import LINE, find, make_table, table_entries
 
 
 @numba.njit

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whimbrel import Filter, Index
-from whimbrel.engine.access.hash import key_items
+from whimbrel.engine.access.hash import keys
 
 VALUES: list[Any] = [*range(-2, 30), 2.5, 2**53 + 1, *(f"t{n}" for n in range(30)), True, False]
 
@@ -107,7 +107,7 @@ def test_a_contains_all_is_filed_under_two_members() -> None:
 
 
 def test_lists_beyond_the_entries_of_a_segment_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_items, "ENTRIES", 100)
+    monkeypatch.setattr(keys, "ENTRIES", 100)
     source = Random(3)
     users = [f"u{n}" for n in range(200)]
     texts = [f"user IN ({members(source, count, users)})" for count in [5] * 15 + [40] * 15]

@@ -18,9 +18,8 @@ from whimbrel import Index
 from whimbrel.compiled import warm_up
 from whimbrel.compiled.cache import CompiledCache
 from whimbrel.engine.access import warm_up as engine_warm_up
-from whimbrel.engine.access.bitmap import layout as dead_bits
-from whimbrel.engine.access.bitmap import plan as chunks
-from whimbrel.engine.access.bitmap import tiles
+from whimbrel.engine.access.bitmap import chunks
+from whimbrel.engine.access.bitmap import plan as dead_bits
 from whimbrel.engine.access.kernel import match
 from whimbrel.engine.loader import load
 
@@ -55,7 +54,7 @@ def test_it_compiles_what_matching_calls() -> None:
 
 
 def test_it_compiles_what_laying_out_chunks_calls() -> None:
-    named = [*vars(tiles).values(), *vars(chunks).values(), *vars(dead_bits).values()]
+    named = [*vars(chunks).values(), *vars(dead_bits).values()]
     kernels = [one for one in named if isinstance(getattr(one, "_cache", None), CompiledCache)]
     Index().add_many((number, f"x >= {number} AND y <= {number}") for number in range(2_000))
     before = [list(one.signatures) for one in kernels]

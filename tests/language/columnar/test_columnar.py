@@ -85,6 +85,11 @@ def test_what_is_not_text_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row for row, _ in parse_many(["a = 1", None, "\ud800"]).errors] == [1, 2]  # type: ignore[list-item]
 
 
+def test_errors_hold_no_parser() -> None:
+    ((_, error),) = parse_many(["a <"]).errors
+    assert error.__traceback__ is None
+
+
 def test_progress_counts_up_to_all() -> None:
     batch = ["a = 1", "a LIKE 'x' ESCAPE '!!' OR a ="] * 5_000
     told: list[int] = []

@@ -109,6 +109,13 @@ def test_the_message_has_a_caret_under_the_place():
     ]
 
 
+@pytest.mark.parametrize(("text", "space"), [("\ta ~ 1", "\t  "), ("名 ~ 1", "   "), ("a = 'e\u0301' ~ 1", " " * 8)])
+def test_the_caret_stands_under_the_place_behind_tabs_and_wide_letters_too(text, space):
+    with pytest.raises(FilterSyntaxError) as caught:
+        parse(text)
+    assert str(caught.value).splitlines()[1:] == [f"  {text}", f"  {space}^"]
+
+
 @pytest.mark.parametrize(
     ("text", "position", "problem"),
     [
@@ -133,6 +140,7 @@ def test_a_bad_regular_expression_is_refused_with_its_place(capfd):
     with pytest.raises(FilterError) as caught:
         parse("a = 5 AND b RLIKE '('")
     assert caught.value.position == 18
+    assert caught.value.problem == "Expected a regular expression, but got '(': missing ): ("
 
 
 def test_without_the_regex_engine_rlike_says_what_to_install(monkeypatch):

@@ -99,6 +99,9 @@ def test_no_hint_fails(text):
         ("a != null", [(5, "suspicious-null", "nothing equals NULL; did you mean IS NOT NULL?")]),
         ("lower(a) = 'Toy'", [(11, "suspicious-case", "lower(a) never equals 'Toy'; did you mean 'toy'?")]),
         ("upper(a) != 'Toy'", [(12, "suspicious-case", "upper(a) never equals 'Toy'; did you mean 'TOY'?")]),
+        ("upper(a) = 'straße'", [(11, "suspicious-case", "upper(a) never equals 'straße'; did you mean 'STRAßE'?")]),
+        ('a == "Toy"', [(5, "suspicious-name", """"Toy" is the name of an attribute; did you mean 'Toy'?""")]),
+        ("upper(a) = 'ß' AND lower(a) = 'σς'", []),
         ("a IS NULL AND lower(a) = 'toy' AND b IN (1, NULL) AND b = lower OR lower(", []),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,8 @@ from whimbrel.language.columnar.terms import parse_many, scan_many
 from whimbrel.language.sql import scan, scan_kernels
 from whimbrel.language.sql.leaves import read_leaf
 from whimbrel.language.sql.lexer import RESERVED, tokens
+from whimbrel.model.errors import LimitExceeded
+from whimbrel.model.filter import Filter
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -122,6 +125,15 @@ def test_wide_integers_may_stand_beside_any_number(literals: list[str]) -> None:
     agrees([f"a IN ({both})", f"NOT a IN ({both})", "a IN (5)"])
 
 
+def test_floats_as_python_prints_them_are_read_by_the_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(scan, "number_value", lambda raw: read.append(raw) or float(raw))
+    texts = [f"a > {value!r}" for value in (0.1, 0.30000000000000004, 1.7976931348623157e308, 2.2250738585072014e-308)]
+    parsed, left = scan.scan_columns(pa.array(texts, pa.large_string()))
+    assert not len(left) and not read
+    assert list(parsed.conjunctions[0].groups[0].columns[0]) == [float(text.split()[-1]) for text in texts]
+
+
 @given(st.lists(st.sampled_from(["a", "b", "c", "b.d"]), min_size=2, max_size=2), st.sampled_from(["", "NOT "]))
 def test_attributes_may_be_compared_either_way(names: list[str], negation: str) -> None:
     signs = ["=", "!=", "<>", "<", "<=", ">", ">=", "=="]
@@ -135,6 +147,14 @@ def test_members_of_a_list_may_be_anything(members: list[str]) -> None:
     agrees([test.format(both) for test in (*tests, "a CONTAINS NONE ({})", "lower(a) IN ({})")])
 
 
+def test_members_of_a_list_may_be_in_parentheses() -> None:
+    agrees(["b IN ('x', 'y', ('z'), 'v', 'w')", "b NOT IN (1, 2, (3), -4, ('x'), 5)", "b CONTAINS ANY (('x'), 1, 2)"])
+
+
+def test_members_of_a_folded_list_may_be_of_several_types() -> None:
+    agrees(["lower(a) IN ('x', 'y', NULL)", "lower(a) IN ('x', 1)", "upper(a) NOT IN (2.5, 'Y', 'Z')"])
+
+
 @given(
     st.lists(
         st.sampled_from(["a", "b", "1", "'x'", "NULL", "TRUE", "1.5", str(2**70), "DATE '9999-01-01'"]), min_size=3
@@ -145,6 +165,25 @@ def test_operands_may_be_names_or_literals(operands: list[str]) -> None:
     tests = [f"{one} BETWEEN {two} AND {three}", f"{one} NOT BETWEEN {two} AND {three}", f"{one} <=> {two}"]
     tests += [f"NOT {one} {sign} {two} AND c = {three}" for sign in ("<", "=", "!=", ">=", "<=>")]
     agrees([f"d > 1 AND ({test} OR e = 2)" for test in tests])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lower(a) IN ({0})",
+        "lower(a) IN ({1}) AND upper(b) IN ({1})",
+        "lower(a) NOT IN ({0}) AND lower(b) NOT IN ({0}) AND lower(c) NOT IN ({0})",
+        "NOT a CONTAINS ALL ({1}) AND ({2})",
+        "contains(a, '{3}')",
+    ],
+)
+def test_what_is_too_large_alone_is_too_large_among_many(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "LONGEST", 1 << 16)
+    many, some = (", ".join(f"'{number}'" for number in range(count)) for count in (4_000, 400))
+    text = text.format(many, some, " AND ".join(f"a{number} = 1" for number in range(300)), "x" * 8_191)
+    with pytest.raises(LimitExceeded):
+        Filter.parse(text)
+    assert scan_many([text], "sql")[1].tolist() == [0]
 
 
 def test_alternatives_beyond_the_limit_are_left() -> None:

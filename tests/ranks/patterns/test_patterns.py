@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import tempfile
@@ -306,6 +307,16 @@ def test_texts_that_are_timestamps_have_no_fragments() -> None:
     assert [index.match(event) for event in plain] == [[1], [1]]
     assert pairs(index.match_batch(pa.table({"at": [event["at"] for event in plain[:1]]}))) == [(0, 1)]
     assert pairs(index.match_batch(pa.table({"at": [plain[1]["at"]]}))) == [(0, 1)]
+
+
+def test_values_of_json_that_are_no_strings_have_no_fragments_not_even_empty_ones() -> None:
+    texts = ["a NOT LIKE '%'", "a RLIKE '^$'", "NOT a RLIKE '^$'", *(f"b = {n}" for n in range(70))]
+    kept = dict(enumerate(map(Filter.parse, texts)))
+    index = Index()
+    index.add_many(kept.items())
+    events = [{"a": a} for a in (True, 1, "", "x", [], [1, ""], ["", "x"], None)]
+    expected = [(row, id) for row, event in enumerate(events) for id in kept if kept[id].matches(event)]
+    assert pairs(index.match_batch([json.dumps(event) for event in events])) == expected
 
 
 def test_a_name_may_look_like_that_of_a_derived_attribute() -> None:

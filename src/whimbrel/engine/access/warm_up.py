@@ -12,7 +12,7 @@ import numpy as np
 
 from whimbrel.compiled.jit import entry_for
 from whimbrel.compiled.warm_up import WarmUp
-from whimbrel.engine.access.bitmap.layout import lay_out
+from whimbrel.engine.access.bitmap.plan import lay_out
 from whimbrel.engine.access.kernel import match
 from whimbrel.engine.access.registry import KINDS
 from whimbrel.engine.access.shared.plan import Plan, Weights

@@ -12,7 +12,7 @@ import numpy as np
 from whimbrel.language.columnar.terms import DictionaryStrings, Operand, ParsedMany, TermGroup, chosen, parse_many
 from whimbrel.model import dialects
 from whimbrel.model.dialects import CANONICAL
-from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
+from whimbrel.model.errors import FilterError, MalformedSubscription, UnknownDialect, WhimbrelError
 from whimbrel.model.event_tables import as_arrow
 from whimbrel.model.expression import And, Compare, Contains, Expression, In, Not
 from whimbrel.model.filter import Filter
@@ -106,7 +106,7 @@ def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
         try:
             _ = filter.conjunctions
         except WhimbrelError as error:
-            errors.append((row, error))
+            errors.append((row, error.with_traceback(None)))  # which would hold the parser, text by text
             del parsed.filters[row]
     return sorted(errors, key=lambda one: one[0])
 
@@ -142,10 +142,18 @@ def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Subscri
         ids = ids.dictionary_decode()
     if pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_decode()
-    names: str | list[str] = dialect
-    if "dialect" in table.column_names:
-        names = _one_or_all([name or dialect for name in table.column("dialect").to_pylist()])
-    return SubscriptionBatch(ids, texts, names, schema)
+    return SubscriptionBatch(ids, texts, _read_dialects(table, dialect), schema)
+
+
+def _read_dialects(table: pa.Table, dialect: str) -> str | list[str]:
+    """The dialect of each row of a table, or of all; `dialect` where the table has none."""
+    columns = [column for name, column in zip(table.column_names, table.columns, strict=True) if name == "dialect"]
+    if not columns:
+        return dialect
+    names = [name or dialect for name in columns[0].to_pylist()]
+    if len(columns) > 1 or {*map(type, names)} - {str}:
+        raise MalformedSubscription("one column dialect, of texts", ", ".join(str(column.type) for column in columns))
+    return _one_or_all(names) if names else dialect
 
 
 def _one_or_all(names: list[str]) -> str | list[str]:
@@ -214,7 +222,7 @@ def _parse_typed(texts: Sequence[str], dialect: str, schema: Schema) -> ParsedMa
         try:
             parsed.filters[row] = Filter.parse(texts[row], dialect, schema)
         except WhimbrelError as error:
-            parsed.errors.append((row, error))
+            parsed.errors.append((row, error.with_traceback(None)))
     return parsed
 
 

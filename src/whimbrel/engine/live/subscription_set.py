@@ -120,11 +120,11 @@ class SubscriptionSet:
         return any(conjunction.matches(event) for conjunction in self.filter(row).conjunctions)
 
     def table(self) -> pa.Table:
-        """All subscriptions as a table of id, filter and dialect, in order of rows."""
+        """All subscriptions as a table of id, filter and dialect, in order of addition."""
         import pyarrow as pa
 
         with self.segments.lock:
-            live = self.ids.live()
+            live = self.segments.snapshot.in_order(self.ids.live())
             texts, dialects = self.texts.columns(live)
             return pa.table({"id": pa.array(self.ids.names(live)), "filter": texts, "dialect": dialects})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import cached_property
 from weakref import ref
 
 import numpy as np
@@ -67,7 +68,6 @@ class Workspace:
         self.offsets = np.zeros(BLOCK + 1, np.int64)
         self._one = np.zeros((2, 2), np.int64)
         self._fitted: dict[int, tuple[ref[Segment], Words]] = {}
-        self._match: Callable[[np.ndarray, int, int, bool], int] = match
         self._state: JsonState | None = None
         self._head_ends, self._head_rows = np.zeros(2, np.int64), np.empty(64, np.int32)
         self._make_entries(256)
@@ -89,8 +89,12 @@ class Workspace:
         both = np.array([*parts[0], *segment.words, *parts[1], *parts[2]], np.int64)
         words = Words(both)
         self._fitted[id(segment)] = (ref(segment), words)
-        self._match = entry_for(match, both, 0, 0, True)
         return words
+
+    @cached_property
+    def _match(self) -> Callable[[np.ndarray, int, int, bool], int]:
+        """The kernel. It is asked for once an event is read: what reads events is compiled before it is waited for."""
+        return entry_for(match, np.empty(0, np.int64), 0, 0, True)
 
     def _fit_buffers(self, segment: Segment, rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Make the buffers large enough for a segment. A new buffer makes fitted words stale: all are dropped."""

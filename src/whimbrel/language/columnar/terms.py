@@ -18,9 +18,7 @@ import numpy.typing as npt
 
 from whimbrel.model import dialects
 from whimbrel.model.errors import WhimbrelError
-from whimbrel.model.expression import (
-    Comparison,
-)
+from whimbrel.model.expression import Comparison
 from whimbrel.model.filter import Filter
 
 if TYPE_CHECKING:
@@ -216,7 +214,7 @@ def parse_many(
         try:
             parsed.filters[row] = parse(text)
         except WhimbrelError as error:
-            parsed.errors.append((row, error))
+            parsed.errors.append((row, error.with_traceback(None)))  # which would hold the parser, text by text
         if progress is not None and (number % PARSED_AT_ONCE == 0 or number == len(rest)):
             progress(len(texts) - len(rest) + number)
     return parsed

@@ -106,23 +106,16 @@ def replace_uses(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
     """Put alternatives in the place of uses. Return rows, counts and uses of the conjunctions that this makes.
 
-    Rows with too many conjunctions are marked in `is_left`, and have none.
+    Rows that are left have none.
     """
-    totals = np.empty(rows.size, np.int64)
-    begin = of_row = 0
-    for i in range(rows.size):
-        total = 1
-        for use in uses[begin : begin + counts[i]]:
-            total = min(total * max(1, by.number[use]), CONJUNCTIONS + 1)
-        begin += counts[i]
-        of_row = total + (of_row if i > 0 and rows[i - 1] == rows[i] else 0)
-        totals[i] = total
-        is_left[rows[i]] |= of_row > CONJUNCTIONS
     new_rows, new_counts, new_uses = np.empty(0, rows.dtype), np.empty(0, np.int32), np.empty(0, np.int32)
     for is_written in (False, True):
         made = used = begin = 0
         for i in range(rows.size):
-            for choice in range(0 if is_left[rows[i]] else totals[i]):
+            total = 0 if is_left[rows[i]] else 1
+            for use in uses[begin : begin + counts[i]]:
+                total *= max(1, by.number[use])
+            for choice in range(total):
                 first, others = used, choice
                 for use in uses[begin : begin + counts[i]]:
                     if by.number[use] == 0:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from whimbrel.language.sql.lexer import NUMBER_STARTS, is_name, name_of, position_of, tokens
 from whimbrel.language.sql.literals import string_text
 from whimbrel.model.dialects import Hint
+from whimbrel.model.patterns import lower_case, upper_case
 
-_BEFORE_LITERALS = frozenset({"=", "!=", "<>", "<", "<=", ">", ">=", "LIKE", "RLIKE", "BETWEEN", "CONTAINS", "WITH"})
+_COMPARISONS = ("=", "==", "<=>", "!=", "<>", "<", "<=", ">", ">=")
+_BEFORE_LITERALS = frozenset({*_COMPARISONS, "LIKE", "ILIKE", "RLIKE", "BETWEEN", "CONTAINS", "WITH"})
 _EQUALS = frozenset({"=", "==", "!=", "<>"})
 _BEFORE_LISTS = frozenset({"IN", "ALL", "ANY", "NONE"})
-
-
 _ARITHMETIC = "arithmetic is not part of the language: an index finds values as they are; change the literal instead"
 _SIGNS = {
     "[": "a list is a set: CONTAINS looks for a member, and d.x is the x of every object in a list d",
@@ -135,7 +135,7 @@ def _wrong_case(text: str, cut: Sequence[str], at: int) -> list[Hint]:
         return []
     if call[4] not in _EQUALS or literal[0] != "'" or len(literal) < 2:
         return []
-    wanted = literal.lower() if name == "LOWER" else literal.upper()
+    wanted = lower_case(literal) if name == "LOWER" else upper_case(literal)
     if wanted == literal:
         return []
     message = f"{''.join(call[:4])} never equals {literal}; did you mean {wanted}?"

@@ -65,9 +65,11 @@ class LeafGroups:
         self.size = len(scanned.code)
         self.groups: list[TermGroup] = []
         self.left: list[Int64s] = []
+        self.folded_lists: list[tuple[Int64s, Int64s]] = []  # uses of lower(a) IN (...), and how many members each has
+        self._expanded: list[tuple[Int64s, Int64s]] = []  # those among them of which the parser makes an OR
         self._replaced: list[tuple[Int64s, Int64s]] = []  # uses, and how many alternatives each has
         self._lengths: list[Int64s] = []  # uses of each alternative
-        order = np.argsort(scanned.code, kind="stable")
+        order = np.argsort(scanned.code.astype(np.uint16), kind="stable")  # of 16 bits NumPy sorts in linear time
         ends = np.cumsum(np.bincount(scanned.code, minlength=2 * len(skeletons))).tolist()
         for code, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
             if begin < end:
@@ -89,6 +91,10 @@ class LeafGroups:
         elif leaf.is_each and (lengths > 1).any():
             self._add_members(leaf, places, lengths)
         else:
+            if leaf.reader is not None and leaf.is_list and (lengths > 1).any():
+                self.folded_lists.append((places, lengths))
+                if not leaf.term.negated:
+                    self._expanded.append((places, lengths))
             self.groups += self._made(leaf, places, lengths)
 
     def _add_alternatives(self, leaf: LeafAlternatives, places: Int64s) -> None:
@@ -111,6 +117,16 @@ class LeafGroups:
         self.size += cells
         self._replaced.append((places, lengths))
         self._lengths.append(np.ones(cells, np.int64))
+
+    def conjunctions(self) -> Int64s | None:
+        """How many conjunctions the parser makes of each use; None if it is one of all."""
+        several = [*self._replaced, *self._expanded]
+        if not several:
+            return None
+        numbers = np.ones(self.size, np.int64)
+        for uses, number in several:
+            numbers[uses] = number
+        return numbers
 
     def alternatives(self) -> UseAlternatives | None:
         """What stands for uses, or None if all stand for themselves."""
@@ -220,7 +236,7 @@ def _finished(leaf: Leaf, group: TermGroup) -> Iterator[tuple[TermGroup | None, 
             elif own is not None:
                 yield from _read_patterns(own, leaf.reader, escape)
     else:
-        yield from _read_patterns(group, leaf.reader)
+        yield from _read_patterns(_with_pattern_only(group), leaf.reader)
 
 
 def _folded(group: TermGroup, left: Operand, op: Comparison, right: Operand) -> Mask:
@@ -238,6 +254,14 @@ def _literals(group: TermGroup, operand: Operand) -> list[Value | None]:
         return [operand.value] * len(group.places)
     column = group.columns[operand.slot]
     return list(column) if isinstance(column, DictionaryStrings) else list(map(canonical_number, column.tolist()))
+
+
+def _with_pattern_only(group: TermGroup) -> TermGroup:
+    """The group without the literals of the predicate that are no part of its pattern, as in lower(a) IN ('x', 1)."""
+    slot = group.term.operands[0].slot
+    assert slot is not None
+    term = replace(group.term, operands=(Operand(0),))
+    return replace(group, term=term, types=(group.types[slot],), columns=(group.columns[slot],))
 
 
 def _read_patterns(

@@ -210,9 +210,9 @@ class OperandReader:
             limit.name, size, limit.value, limit.unit, place(self.text, position_of(self.text, self.at))
         )
 
-    def count(self) -> None:
-        """Count one more predicate; LimitExceeded if there are too many."""
-        self.predicates += 1
+    def count(self, more: int = 1) -> None:
+        """Count some more predicates; LimitExceeded if there are too many."""
+        self.predicates += more
         if self.predicates > FILTER_PREDICATES.value:
             raise self.too_large(FILTER_PREDICATES, self.predicates)
 

@@ -213,7 +213,7 @@ class SqlParser(OperandReader):
         slots = self._list("IN")
         for slot in slots:
             self.check_text(OperandToken(None, slot, at), f"texts in the list after {case}(...)")
-        self.predicates += len(slots) - 1
+        self.count(len(slots) - 1)
         tests = tuple([TextSlot("EQUAL", name, slot, case) for slot in slots])
         return tests[0] if len(tests) == 1 else AnyOf(tests)
 

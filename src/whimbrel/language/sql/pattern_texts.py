@@ -34,8 +34,6 @@ _LONG = LIKE_BYTES.value // 4
 ReadText: TypeAlias = tuple[Kind | None, str]
 _PART = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"{_PART}\.{_PART}\.{_PART}\.{_PART}/(3[0-2]|[12]?[0-9])").fullmatch
-
-
 _IPV6 = re.compile(r"[0-9a-f:]+/(12[0-8]|1[01][0-9]|[1-9]?[0-9])").fullmatch
 
 
@@ -88,6 +86,8 @@ class PatternReader(NamedTuple):
             return "network", _network(text)
         if self.operator == "RLIKE":
             return "regex", Regex(text).regex
+        if self.operator == "INSIDE" and len(text) + 2 > _LONG:
+            return None, ""
         if not text:
             return "like", "%"
         return ("suffix" if self.operator == "ENDS" else "substring"), text

@@ -19,6 +19,7 @@ from whimbrel.language.sql.lexer import is_too_long, number_value
 from whimbrel.language.sql.scan_kernels import ScannedTexts, TextBytes, scan_texts
 from whimbrel.language.sql.space_kernels import FIRST_WIDE, with_plain_spaces
 from whimbrel.language.sql.token_kernels import NO_INTEGER, SkeletonPool
+from whimbrel.model.limits import FILTER_CONJUNCTIONS, FILTER_CONSTRAINTS, FILTER_PREDICATES
 from whimbrel.model.values import canonical_number
 
 LONGEST = 1 << 16
@@ -27,6 +28,8 @@ SKELETONS = 1 << 15
 """Different skeletons of one scan, at most; a text with one more is left to the parser."""
 SKELETON_BYTES = 1 << 22
 """Bytes of all of them."""
+_FEW_PREDICATES = FILTER_PREDICATES.value // 4
+"""Members of lists after lower(a) IN that are surely not too many predicates, each of them being one."""
 
 
 def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
@@ -47,7 +50,13 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     found = LeafGroups(scanned, skeletons)
     for places in (*found.left, refused):
         is_left[row_of[places]] = True
+    if found.folded_lists:
+        predicates = sum(np.bincount(row_of[places], members, len(texts)) for places, members in found.folded_lists)
+        is_left |= predicates > _FEW_PREDICATES
     rows = np.repeat(np.arange(len(texts)), scanned.conjunctions)
+    numbers = found.conjunctions()
+    if numbers is not None:
+        is_left |= _may_be_too_large(rows, counts, numbers[uses], len(texts))
     alternatives = found.alternatives()
     if alternatives is not None:
         rows, counts, uses = replace_uses(rows, counts, uses, alternatives, is_left)
@@ -55,6 +64,15 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     if len(kept.rows):
         parsed.conjunctions.append(kept)
     return parsed, np.flatnonzero(is_left)
+
+
+def _may_be_too_large(rows: np.ndarray, counts: np.ndarray, numbers: np.ndarray, texts: int) -> np.ndarray:
+    """Which texts may have too large a normal form, given how many conjunctions the uses of each conjunction are."""
+    made = np.multiply.reduceat(numbers.astype(np.float64), np.cumsum(counts) - counts)
+    constraints = 2 * made * counts  # an alternative has two uses at most
+    is_large: np.ndarray = np.bincount(rows, made, texts) > FILTER_CONJUNCTIONS.value
+    is_large |= np.bincount(rows, constraints, texts) > FILTER_CONSTRAINTS.value
+    return is_large
 
 
 def _scanned(source: TextBytes) -> tuple[CutTexts, list[str], np.ndarray, np.ndarray, Int64s]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.helpers import item
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.language.sql.expansion_kernels import (
     CONJUNCTIONS,
@@ -111,7 +112,7 @@ class ScannedTexts(NamedTuple):
 
 @inlined
 def _after_spaces(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
-    while at < end and KIND[data[at]] == SPACES:
+    while at < end and KIND[item(data, at)] == SPACES:
         at += 1
     return at
 
@@ -134,7 +135,7 @@ def _write_word(
 ) -> int:  # pragma: no cover
     """Append a name, or a keyword in capitals, to the skeleton; return its new size."""
     for place in range(at, stop):
-        rest[size] = data[place]
+        rest[size] = item(data, place)
         size += 1
     if is_keyword:
         _capitalise(rest, size - (stop - at), size)
@@ -168,14 +169,14 @@ def _write_symbol(
     data: np.ndarray, at: int, end: int, rest: np.ndarray, size: int
 ) -> tuple[int, int, int]:  # pragma: no cover
     """Append an operator of one to three signs to the skeleton; return its end, the new size, and what token it is."""
-    symbol = data[at]
+    symbol = item(data, at)
     token = _COMMA_TOKEN if symbol == COMMA else _OPERAND if symbol == CLOSE else _OPERATOR
     signs = 1
-    if at + 1 < end and is_two(symbol, data[at + 1]):
+    if at + 1 < end and is_two(symbol, item(data, at + 1)):
         is_same = symbol == LESS and data[at + 1] == EQUAL and at + 2 < end and data[at + 2] == GREATER  # <=>
         signs += 1 + is_same
     for place in range(at, at + signs):
-        rest[size] = data[place]
+        rest[size] = item(data, place)
         size += 1
     return at + signs, size, token
 
@@ -224,7 +225,7 @@ def scan_texts(
         good = True
         dnf.used[:] = 0
         while good:
-            kind = KIND[data[at]] if at < end else ODD
+            kind = KIND[item(data, at)] if at < end else ODD
             if kind == SPACES:
                 at += 1
                 continue
@@ -236,7 +237,7 @@ def scan_texts(
                     break
                 if kind == LETTER:
                     key = word_key(data, at, stop)
-            symbol = data[at] if kind == SYMBOL else np.uint8(0)
+            symbol = item(data, at) if kind == SYMBOL else np.uint8(0)
             if key == AND and is_between and depth == 0:
                 is_between = False
                 word = -1
@@ -247,7 +248,7 @@ def scan_texts(
                 at = stop
                 continue
             is_join = key in (AND, OR)
-            closes = kind == SYMBOL and data[at] == CLOSE and depth == 0
+            closes = symbol == CLOSE and depth == 0
             if closes and tokens == 1 and last != _OPERATOR and waiting > 0 and operators[waiting - 1] == PARENTHESIS:
                 waiting -= 1  # an operand in parentheses, which an operator may follow, but no literal or parenthesis
                 nested -= 1
@@ -300,7 +301,7 @@ def scan_texts(
             if symbol in (PLUS, MINUS) and (last == _START or last >= _COMMA_TOKEN):
                 sign = -1 if symbol == MINUS else 1
                 at = _after_spaces(data, at + 1, end)
-                kind = KIND[data[at]] if at < end else ODD
+                kind = KIND[item(data, at)] if at < end else ODD
                 if kind not in (DIGIT, POINT_KIND):
                     good = False
                     break
@@ -348,7 +349,7 @@ def scan_texts(
                 at, size, token = _write_symbol(data, at, end, rest, size)
             else:
                 good = False
-            if depth == 1 and last == _COMMA_TOKEN and not is_mixed:
+            if last == _COMMA_TOKEN and not is_mixed and (depth == 1 or symbol == OPEN):
                 if before == token and token in (_STRING_TOKEN, _NUMBER_TOKEN):
                     size = size_before_comma  # one more member of a list of strings or of numbers
                     length += 1

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.helpers import hash_of_bytes, shared
+from whimbrel.compiled.float_kernels import LEFT, nearest_float
+from whimbrel.compiled.helpers import hash_of_bytes, item, shared
 from whimbrel.compiled.jit import helper, inlined
 
 DOUBLE_QUOTE, QUOTE, PLUS, MINUS, POINT, ZERO, NINE = b"\"'+-.09"
@@ -34,18 +35,16 @@ _IN, _IS, _LIKE, _NULL, _TRUE, _FALSE = map(_word, (b"IN", b"IS", b"LIKE", b"NUL
 _CAPITAL = np.uint64(0xDF)
 """What makes a letter of ASCII a capital one."""
 
-_EXACT = 900_719_925_474_098
-"""An integer up to this one stays below 2^53 with one digit more."""
+_FULL = np.uint64(10**18)
+"""From this number on a word has no place for one more digit."""
 _LARGEST_EXACT = np.int64(1 << 53)
 """Integers up to which binary64 holds all of them."""
 _LARGEST = np.int64((1 << 63) - 1)
 NO_INTEGER = np.int64(-(1 << 63))
 """What stands for a number that is no integer, or a float of 2^53 or more."""
-_TENS = 10.0 ** np.arange(23)
-"""The powers of ten that are exact: one multiplication or division by one rounds once, as reading a number should."""
-_LARGEST_EXPONENT = np.int64(10_000)
+_LARGEST_EXPONENT = 10_000
 """A larger exponent is read as this one, which makes a number long in any case."""
-_BYTE = np.uint64(8)
+_BYTE, _TEN = np.uint64(8), np.uint64(10)
 
 
 @helper
@@ -64,8 +63,8 @@ def _read_digits(data: np.ndarray, at: int, end: int) -> tuple[int, np.int64, bo
     """Read digits as an integer. Return their end, its value, and whether it fits."""
     value = np.int64(0)
     fits = True
-    while at < end and _is_digit(data[at]):
-        digit = np.int64(data[at] - ZERO)
+    while at < end and _is_digit(item(data, at)):
+        digit = np.int64(item(data, at) - ZERO)
         fits &= bool(value < _LARGEST // 10 or (value == _LARGEST // 10 and digit <= _LARGEST % 10))
         value = value * 10 + digit if fits else value
         at += 1
@@ -74,7 +73,7 @@ def _read_digits(data: np.ndarray, at: int, end: int) -> tuple[int, np.int64, bo
 
 @helper
 def _is_number_end(data: np.ndarray, at: int, end: int) -> bool:  # pragma: no cover
-    return at == end or (KIND[data[at]] < POINT_KIND and data[at] < 128)
+    return at == end or (KIND[item(data, at)] < POINT_KIND and item(data, at) < 128)
 
 
 @helper
@@ -89,35 +88,33 @@ def read_number(data: np.ndarray, at: int, end: int) -> tuple[int, float, np.int
     digits = at - start
     if digits > 0 and _is_number_end(data, at, end):
         return at, np.float64(value), value if fits else NO_INTEGER, True, not fits
-    decimals = dropped = 0
+    significant = np.uint64(value)
+    power = 0
     good = digits > 0
-    if at < end and data[at] == POINT:
+    if at < end and item(data, at) == POINT:
         at += 1
         point = at
-        while at < end and _is_digit(data[at]):
-            if value <= _EXACT and dropped == 0:
-                value = value * 10 + np.int64(data[at] - ZERO)
-                decimals += 1
-            else:
-                dropped += 1
+        while at < end and _is_digit(item(data, at)):
+            fits &= bool(significant < _FULL)
+            significant = significant * _TEN + np.uint64(item(data, at) - ZERO)
             at += 1
+        power = point - at
         good |= at > point
-    exponent = np.int64(0)
-    if at < end and data[at] | 32 == SMALL_E:
+    if at < end and item(data, at) | 32 == SMALL_E:
         at += 1
-        is_negative = at < end and data[at] == MINUS
-        at += at < end and data[at] in (PLUS, MINUS)
+        is_negative = at < end and item(data, at) == MINUS
+        at += at < end and item(data, at) in (PLUS, MINUS)
         first = at
-        while at < end and _is_digit(data[at]):
-            exponent = min(exponent * 10 + np.int64(data[at] - ZERO), _LARGEST_EXPONENT)
+        exponent = 0
+        while at < end and _is_digit(item(data, at)):
+            exponent = min(exponent * 10 + int(item(data, at) - ZERO), _LARGEST_EXPONENT)
             at += 1
         good &= at > first
-        exponent = -exponent if is_negative else exponent
+        power += -exponent if is_negative else exponent
     good &= _is_number_end(data, at, end)
-    tens = exponent - decimals
-    if dropped > 0 or not fits or value > _LARGEST_EXACT or tens <= -_TENS.size or tens >= _TENS.size:
+    number = nearest_float(significant, power) if fits else LEFT
+    if number < 0:
         return at, 0.0, NO_INTEGER, good, True
-    number = value / _TENS[-tens] if tens < 0 else value * _TENS[tens]
     is_whole = np.floor(number) == number and number < _LARGEST_EXACT
     return at, number, np.int64(number) if is_whole else NO_INTEGER, good, False
 
@@ -127,11 +124,11 @@ def copy_string(data: np.ndarray, at: int, end: int, out: np.ndarray, used: int)
     """Copy the string that begins here, with one quote for two. Return where it ends, or -1, and the bytes used."""
     at += 1
     while at < end:
-        if data[at] == QUOTE:
-            if at + 1 >= end or data[at + 1] != QUOTE:
+        if item(data, at) == QUOTE:
+            if at + 1 >= end or item(data, at + 1) != QUOTE:
                 return at + 1, used
             at += 1
-        out[used] = data[at]
+        out[used] = item(data, at)
         used += 1
         at += 1
     return -1, used
@@ -141,21 +138,21 @@ def copy_string(data: np.ndarray, at: int, end: int, out: np.ndarray, used: int)
 def after_name(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
     """The end of a name, quoted or bare, with the parts behind its dots; -1 if it is none that the loops know."""
     while True:
-        if KIND[data[at]] == QUOTED:
-            quote = data[at]
+        if KIND[item(data, at)] == QUOTED:
+            quote = item(data, at)
             at += 1
-            while at < end and (data[at] != quote or (at + 1 < end and data[at + 1] == quote)):
-                at += 2 if data[at] == quote else 1
+            while at < end and (item(data, at) != quote or (at + 1 < end and item(data, at + 1) == quote)):
+                at += 2 if item(data, at) == quote else 1
             if at >= end:
                 return -1
             at += 1
         else:
-            while at < end and KIND[data[at]] >= LETTER:
+            while at < end and KIND[item(data, at)] >= LETTER:
                 at += 1
-        if at == end or data[at] != POINT:
+        if at == end or item(data, at) != POINT:
             return at
         at += 1
-        if at == end or KIND[data[at]] not in (LETTER, DIGIT, QUOTED):
+        if at == end or KIND[item(data, at)] not in (LETTER, DIGIT, QUOTED):
             return -1
 
 
@@ -165,7 +162,7 @@ def word_key(data: np.ndarray, start: int, end: int) -> np.uint64:  # pragma: no
     key = np.uint64(0)
     if end - start <= 7:
         for at in range(start, end):
-            key = (key << _BYTE) | (np.uint64(data[at]) & _CAPITAL)
+            key = (key << _BYTE) | (np.uint64(item(data, at)) & _CAPITAL)
     return key
 
 

@@ -123,6 +123,10 @@ def _write_list(
                 items.attr[k + i], items.kind[k + i] = a, kind
                 items.low[k + i] = items.high[k + i] = points[i]
             continue
+        if what == LISTED and n == 1:  # an equality, as most are
+            items.attr[k], items.kind[k] = a, kind & ~1
+            items.low[k] = items.high[k] = points[0]
+            continue
         _sort(points, n)
         end = sets.used[1]
         above = np.int64(1)

@@ -54,7 +54,7 @@ _reading, _entries, _numbers = view(READING), view(ENTRIES), view(NUMBERS)
 
 @inlined
 def _push(
-    items: np.ndarray, count: int, code: int, value: int, key: int, depth: int, within: Integer, element: Integer
+    items: np.ndarray, count: int, code: int, value: int, key: Integer, depth: int, within: Integer, element: Integer
 ) -> int:
     """Append an item to the queue, which has `count` words; return its new length, or FOR_PYTHON without space.
 
@@ -142,7 +142,7 @@ def _push_nested(
     Returns the new length of the queue, or FOR_PYTHON, and how many elements of arrays there are now.
     """
     if word_at(member + TYPE_AT) != kinds[DICT]:
-        return _push(items, count, code, member, 0, depth + 1, within, element), made
+        return _push(items, count, code, member, np.int64(0), depth + 1, within, element), made
     if is_member:
         within |= 1 << bit
         if below:
@@ -161,9 +161,11 @@ def _read(
     kinds, last, first_text = reading.kinds, rows.shape[0] - 1, items[TEXTS]
     rows[last, SEEN] += 1
     arrays, is_scattered = np.int64(0), False
-    n, values, at = first, 0, RESULTS
-    made: Integer = np.int64(0)  # elements of arrays
-    count = _push_items(event, rows[last, BELOW], 1, 0, 0, kinds, items, at, place)
+    values, at = 0, RESULTS
+    zero: Integer = np.int64(0)  # no literal, for which helpers would be compiled once more
+    n = int(zero + first)
+    made = zero  # elements of arrays
+    count = _push_items(event, rows[last, BELOW], int(zero + 1), zero, zero, kinds, items, int(zero + at), place)
     while at < count:
         code, value, key, depth, within = items[at], items[at + 1], items[at + 2], items[at + 3], items[at + 4]
         element = items[at + 5]

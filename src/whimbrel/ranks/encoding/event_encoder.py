@@ -293,10 +293,11 @@ def _seen(found: EncodedEvents, notes: JsonNotes, fragments: EventFragments) -> 
     attrs = found.attrs[notes.entries]
     rows = np.searchsorted(found.offsets, notes.entries, "right") - 1
     for attr in filter(fragments.__contains__, np.unique(attrs).tolist()):
-        own = np.flatnonzero(attrs == attr)
-        cuts = np.searchsorted(rows[own], np.arange(found.count + 1))
-        values = notes.texts.take(numbers(own))
-        seen.append(SeenValues(attr, values, found.ranks[notes.entries[own]], cuts[:-1], cuts[1:]))
+        for is_text in (True, False):
+            own = np.flatnonzero((attrs == attr) & (notes.are_texts == is_text))
+            cuts = np.searchsorted(rows[own], np.arange(found.count + 1))
+            values = notes.texts.take(numbers(own)) if is_text else None
+            seen.append(SeenValues(attr, values, found.ranks[notes.entries[own]], cuts[:-1], cuts[1:]))
     return seen
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.float_kernels import nearest_float
 from whimbrel.compiled.helpers import item, load_word
 from whimbrel.compiled.jit import helper, inlined
-from whimbrel.ranks.encoding.float_kernels import nearest_float
 from whimbrel.ranks.encoding.json_scan_kernels import BAD, byte_at, first_byte, signed
 
 INTEGER, FLOAT, UNREAD, HUGE = 0, 1, 2, 3

@@ -38,9 +38,10 @@ _KEPT = 1 << 20
 
 
 class JsonNotes(NamedTuple):
-    """Values that patterns look at: the entry of each, and its text, which is empty if it is no string."""
+    """Values that patterns look at: the entry of each, whether it is a string, and its text, else an empty one."""
 
     entries: np.ndarray
+    are_texts: np.ndarray
     texts: pa.LargeStringArray
 
 
@@ -238,7 +239,8 @@ def _notes(state: JsonState, data: np.ndarray) -> JsonNotes:
     texts = np.empty(int(offsets[-1]), np.uint8)
     _gather(notes, data, state.texts, offsets, texts)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(texts)]
-    return JsonNotes(notes[:, 0].copy(), pa.Array.from_buffers(pa.large_string(), len(notes), buffers))
+    strings = pa.Array.from_buffers(pa.large_string(), len(notes), buffers)
+    return JsonNotes(notes[:, 0].copy(), notes[:, 2] >= 0, strings)
 
 
 @kernel

@@ -48,7 +48,7 @@ class SeenValues(NamedTuple):
 
     attr: int
     values: pa.Array | None
-    """None if they are timestamps."""
+    """None if they are no strings."""
     ranks: np.ndarray
     starts: np.ndarray | None
     """None if row r has value r."""

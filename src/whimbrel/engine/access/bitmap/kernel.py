@@ -1,4 +1,4 @@
-"""Matching a block of events against chunks: chunk by chunk, all events of the block at each.
+"""Who reads the arrays of chunks: blocks of events, chunk by chunk, all events of the block at each; merges; `plan`.
 
 So a chunk's bits are read once for the block. What an event finds in a chunk is a run of `Scratch.pair_row`; where it
 begins, `pair_event` has the event and the length.
@@ -6,15 +6,17 @@ begins, `pair_event` has the event and the length.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from whimbrel.compiled.intrinsics import or_rows, prefetch, trailing_zeros
 from whimbrel.compiled.jit import helper, inlined
-from whimbrel.engine.access.bitmap.layout import CHECKED, UNCHECKED, BitmapArrays, bucket_of
-from whimbrel.engine.access.bitmap.plan import WORDS, ZONES
-from whimbrel.engine.access.bitmap.tiles import CHUNK
-from whimbrel.engine.access.shared.arrays import Scratch, Task
-from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, NO_ITEM, holds, in_set
+from whimbrel.engine.access.bitmap.chunks import CHUNK, ZONES
+from whimbrel.engine.access.bitmap.plan import CANDIDATE_NS, CHECKED, UNCHECKED, WORDS, BitmapArrays, bucket_of
+from whimbrel.engine.access.shared.arrays import Arrays, Scratch, Task
+from whimbrel.engine.access.shared.key import Explained, Packed
+from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, NO_ITEM, ROW_MASK, holds, in_set
 
 FEW = 16
 """Events up to which zones are compared one by one."""
@@ -159,8 +161,9 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
                     n += 1
             if n > run:
                 pair_event[run] = (e << _LENGTH_BITS) | (n - run)
-        candidates += n - begin
-        n = _check_runs(keys, sets, begin, n, checks, by_event, attrs, ranks, offsets[first:], pair_event, pair_row)
+        if n > begin:  # a chunk that gives nothing costs no call: passing arrays takes longer than most chunks
+            candidates += n - begin
+            n = _check_runs(keys, sets, begin, n, checks, by_event, attrs, ranks, offsets[first:], pair_event, pair_row)
     scratch.counts[0] += candidates
     scratch.counts[2] += opened
     return n
@@ -303,3 +306,32 @@ def _passes(
         if not good:
             break
     return good
+
+
+def decode(arrays: Arrays) -> Packed:
+    """All conjunctions in chunks."""
+    items = arrays["bits_items"]
+    packed = items[:, 0]
+    attr = arrays["bits_attrs"][packed & ATTR_MASK] | (packed & ~np.int32(ATTR_MASK)) if len(packed) else packed
+    counts = np.diff(arrays["bits_place"][:, 0]).astype(np.int64)
+    return Packed(arrays["bits_slot"], counts, attr.astype(np.int32), items[:, 1], items[:, 2])
+
+
+def explain(arrays: Arrays, names: Sequence[str], row: int) -> Iterator[Explained]:
+    """The chunks of a row."""
+    a = arrays
+    attrs = a["bits_attrs"].tolist()
+    for entry in np.flatnonzero((a["bits_slot"] & ROW_MASK) == row).tolist():
+        chunk = int(np.searchsorted(a["bits_first"], entry, "right")) - 1
+        zones = [
+            (attrs[compact], int(a["bits_zone_low"][chunk, place]), int(a["bits_zone_high"][chunk, place]))
+            for place, compact in enumerate(a["bits_zone_attr"][chunk].tolist())
+            if compact >= 0
+        ]
+        columns = a["bits_slot_attr"][a["bits_slot_start"][chunk] : a["bits_slot_start"][chunk + 1]]
+        facts: dict[str, object] = {
+            "chunk": chunk,
+            "zones": list(dict.fromkeys(names[attr] for attr, _, _ in zones)),
+            "checks": int(a["bits_place"][entry, 1] - a["bits_place"][entry, 0]),
+        }
+        yield Explained("bitmap", [attrs[compact] for compact in columns.tolist()], facts, [zones], CANDIDATE_NS)

@@ -1,10 +1,11 @@
-"""Chunks: how conjunctions with dense ranges of the same attributes are put together, and what they cost there.
+"""Which conjunctions go into chunks (chunks.py), what they cost there, and the arrays of chunks.
 
-A chunk has up to 512 conjunctions. They are ordered so that neighbours constrain the same attributes with near values
-(tiles.py). Per chunk up to three *zones* say which ranks of an attribute all of its conjunctions need, so most chunks
-are skipped by comparisons; in the others, an event's bucket of each attribute with bits, a *column* of the chunk,
-selects eight words of dead bits, which are OR-ed. The conjunctions that survive are checked exactly. An attribute with
-few ranks has one bucket per rank: then its items need no check.
+Most chunks are skipped by comparing zones. In the others, an event's bucket of each attribute with bits, a *column* of
+the chunk, selects eight words of bits, 1 for "certainly dead", which are OR-ed. The conjunctions that survive are
+checked exactly. An attribute with few ranks has one bucket per rank: then its items need no check.
+
+Line 0 of a column is for events that lack the attribute, line b + 1 for ranks of bucket b. From line to line a bit
+changes where the range of its conjunction begins and ends.
 """
 
 from __future__ import annotations
@@ -13,25 +14,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.intrinsics import prefetch
+from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.engine.access.bitmap.tiles import CHUNK, DEPTH, tiled
-from whimbrel.engine.access.shared.arrays import Items
-from whimbrel.engine.access.shared.plan import NO_KEY, UNKEYED_NS, Plan, match_shares
+from whimbrel.compiled.views import at_line_start
+from whimbrel.engine.access.bitmap.chunks import CHUNK, ChunkPlan, ask_ahead, plan_chunks
+from whimbrel.engine.access.shared.arrays import Arrays, Items
+from whimbrel.engine.access.shared.key import KeyArrays
+from whimbrel.engine.access.shared.packing import KIND_SHIFT
+from whimbrel.engine.access.shared.plan import NO_KEY, UNKEYED_NS, Plan, Weights, match_shares
 from whimbrel.ranks.clauses.clauses import RANGE, SET
 
-ZONES = DEPTH
+UNCHECKED, RANGES, CHECKED = 0, 1, 2
+"""What bits leave to check in a chunk: nothing, ranges only, or items of any kind."""
 WORDS = CHUNK // 64
 BUCKETS = 32
 """Buckets of an attribute with many ranks."""
 IDENTITY = 80
 """Ranks up to which every rank has a bucket of its own."""
-COLUMNS = 40
-"""Attributes of a chunk that have dead bits; the others are only checked."""
-ZONE_BELOW = 0.9
-"""Share of an attribute's ranks that a zone may cover to be worth its comparison."""
-AHEAD = 6
-"""Conjunctions between asking for one and coming to it: without, waiting for memory took half of the time."""
 CANDIDATE_NS = 1.3
 """What a conjunction costs an event that opens its chunk, measured."""
 ZONE_NS, OPEN_NS, NEAR_NS, FAR_NS, PAIR_NS = 1.5, 80.0, 6.0, 0.8, 25.0
@@ -51,19 +50,64 @@ CHUNKED_NS = 1.0
 """What a conjunction of a chunk costs an event, where its chunk is not known."""
 
 
-class ChunkPlan(NamedTuple):
-    """Conjunctions in the order of their chunks, and per chunk its columns and its zones."""
+class BitmapArrays(NamedTuple):
+    """The chunks. Attributes have compact numbers here: those of the attributes that chunks use."""
 
-    mine: np.ndarray  # the conjunctions
-    first: np.ndarray  # int64[chunks + 1]: where each chunk begins
-    attrs: np.ndarray  # the attributes that they use; their places here are their compact numbers
-    compact: np.ndarray  # int32[A]: the compact number of each attribute, or -1
+    compact: np.ndarray  # int32[A + 1]: the compact number of each attribute, or -1; derived
+    bucket_start: np.ndarray  # int32[attributes + 1]: the buckets of each attribute
+    bucket_high: np.ndarray  # int32: the last rank of each bucket
+    first: np.ndarray  # int32[chunks + 1]: the conjunctions of each chunk
     column_start: np.ndarray  # int32[chunks + 1]: the columns of each chunk
-    column_attr: np.ndarray  # int32: the compact attribute of each column
-    zone_attr: np.ndarray  # int32[chunks, ZONES]: compact attributes, -1 for none
+    column_attr: np.ndarray  # int32: the attribute of each column
+    column_offset: np.ndarray  # int64: where its lines begin in `words`
+    words: np.ndarray  # uint64: the dead bits
+    zone_attr: np.ndarray  # int32[chunks, ZONES]
     zone_low: np.ndarray  # int32[chunks, ZONES]
     zone_high: np.ndarray  # int32[chunks, ZONES]
-    several: np.ndarray  # bool[chunks]: whether a conjunction wants several values of one attribute
+    checked: np.ndarray  # uint8[chunks]: what bits leave to check
+    row: np.ndarray  # int32[m]: the row of each conjunction, with flags
+    place: np.ndarray  # int32[m + 1, 2]: where its items begin, and where those that must be checked end
+    items: np.ndarray  # int32[items, 3]: attribute with kind, low, high
+
+
+def _derived(arrays: Arrays) -> dict[str, np.ndarray]:
+    compact = np.full(len(arrays["rank_base"]) + 1, -1, np.int32)
+    compact[arrays["bits_attrs"]] = np.arange(len(arrays["bits_attrs"]), dtype=np.int32)
+    return {"compact": compact}
+
+
+BITMAP = KeyArrays(
+    BitmapArrays,
+    "bits_",
+    {
+        "int64": "column_offset",
+        "uint64": "words",
+        "int32[,]": "zone_attr zone_low zone_high place items",
+        "uint8": "checked",
+    },
+    stored={
+        "row": "slot", "column_start": "slot_start", "column_attr": "slot_attr", "column_offset": "slot_offset",
+    },
+    derive=_derived,
+)  # fmt: skip
+
+
+class _Buckets(NamedTuple):
+    """The buckets of the attributes of chunks."""
+
+    start: np.ndarray  # int32[attributes + 1]
+    high: np.ndarray  # int32: the last rank of each bucket
+    identity: np.ndarray  # bool[attributes]: whether every rank has a bucket of its own
+
+
+class _Written(NamedTuple):
+    """The arrays that `_fill_chunks` writes."""
+
+    offset: np.ndarray
+    words: np.ndarray
+    checked: np.ndarray
+    place: np.ndarray
+    items: np.ndarray
 
 
 def bid(plan: Plan) -> None:
@@ -102,14 +146,6 @@ def _cheaper_in_chunks(plan: Plan, chunks: ChunkPlan, in_chunk: np.ndarray) -> n
     return cheaper
 
 
-def plan_chunks(plan: Plan, mine: np.ndarray) -> ChunkPlan:
-    """Order these conjunctions into chunks."""
-    attrs, compact = plan.used_attributes(mine)
-    mine, first = tiled(plan, mine)
-    sizing = _plan_chunks(mine, first, plan.items, plan.shares, compact, plan.weights.total[attrs])
-    return ChunkPlan(mine, first, attrs, compact, *sizing)
-
-
 def _chunk_costs(plan: Plan, chunks: ChunkPlan) -> np.ndarray:
     """What each chunk costs an event."""
     zones, total = chunks.zone_attr, plan.weights.total[chunks.attrs]
@@ -137,101 +173,179 @@ def _shares_by_bits(plan: Plan) -> np.ndarray:
     return by_bits
 
 
+def lay_out(plan: Plan) -> dict[str, np.ndarray]:
+    """The arrays of the conjunctions in chunks, in the order of their chunks."""
+    mine = plan.of("bitmap")
+    chunks = plan.notes.get("bitmap")  # they hold if the conjunctions are still those
+    if not isinstance(chunks, ChunkPlan) or len(chunks.mine) != len(mine) or not plan.has("bitmap", chunks.mine):
+        chunks = plan_chunks(plan, mine)
+    buckets = _buckets(plan.weights, chunks.attrs)
+    lines = np.diff(buckets.start)[chunks.column_attr] + 1
+    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(lines.astype(np.int64) * WORDS)])
+    written = _Written(
+        offset, at_line_start(int(offset[-1])).view(np.uint64), np.zeros(len(chunks.first) - 1, np.uint8),
+        np.zeros((len(mine) + 1, 2), np.int32),
+        np.empty((int(np.diff(plan.clauses.start)[mine].sum()), 3), np.int32),
+    )  # fmt: skip
+    _fill_chunks(plan.items, plan.shares, chunks, buckets, written)
+    return {
+        "bits_attrs": chunks.attrs.astype(np.int32),
+        "bits_first": chunks.first.astype(np.int32),
+        "bits_bucket_start": buckets.start,
+        "bits_bucket_high": buckets.high,
+        "bits_slot_start": chunks.column_start,
+        "bits_slot_attr": chunks.column_attr,
+        "bits_slot_offset": offset[:-1],
+        "bits_words": written.words,
+        "bits_zone_attr": chunks.zone_attr,
+        "bits_zone_low": chunks.zone_low,
+        "bits_zone_high": chunks.zone_high,
+        "bits_checked": written.checked,
+        "bits_slot": plan.rows[chunks.mine],
+        "bits_place": written.place,
+        "bits_items": written.items,
+    }
+
+
+def _buckets(weights: Weights, attrs: np.ndarray) -> _Buckets:
+    """Cut the ranks of each attribute into buckets of about as many expected events; null has bucket 0 for itself."""
+    highs: list[np.ndarray] = []
+    identity = np.zeros(len(attrs), bool)
+    for i, attr in enumerate(attrs):
+        total = int(weights.total[attr])
+        if total <= IDENTITY:
+            identity[i] = True
+            highs.append(np.arange(total))
+        elif weights.cumulative.size:
+            below = weights.cumulative[weights.start[attr] : weights.start[attr] + total + 1]
+            marks = np.searchsorted(below, below[-1] * np.arange(1, BUCKETS) / BUCKETS) - 1
+            highs.append(np.unique(np.concatenate([[0], np.clip(marks, 1, total - 1), [total - 1]])))
+        else:
+            highs.append(np.unique(np.concatenate([[0], np.linspace(0, total - 1, BUCKETS + 1)[1:].astype(np.int64)])))
+    lengths = np.array([0, *map(len, highs)])
+    return _Buckets(
+        np.cumsum(lengths).astype(np.int32),
+        (np.concatenate(highs) if highs else np.empty(0)).astype(np.int32),
+        identity,
+    )
+
+
 @helper
-def ask_ahead(p: int, mine: np.ndarray, items: Items, shares: np.ndarray) -> None:
-    """Ask the cache for the items of a conjunction that comes soon: they lie in the order of subscriptions."""
-    if p + 2 * AHEAD < mine.size:
-        prefetch(items.start, mine[p + 2 * AHEAD])
-        at = items.start[mine[p + AHEAD]]
-        prefetch(items.attr, at)
-        prefetch(items.kind, at)
-        prefetch(items.low, at)
-        prefetch(items.high, at)
-        prefetch(shares, at)
+def bucket_of(rank: int, first: int, last: int, bucket_high: np.ndarray) -> int:
+    """The bucket of a rank: the first whose last rank is not below it, counted from `first`."""
+    if bucket_high[last - 1] == last - first - 1:  # as many buckets as ranks
+        return rank
+    found: int = lower_bound(bucket_high, first, last, rank)
+    return found - first
 
 
 @kernel
-def _plan_chunks(
-    mine: np.ndarray, chunk_first: np.ndarray, items: Items, shares: np.ndarray, compact: np.ndarray, total: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Per chunk the attributes that get bits, strongest first, and the narrowest zones: the fields of the plan."""
-    start, attr, kind, low, high, set_start, set_low, set_high = items
-    count, chunks = total.size, chunk_first.size - 1
-    column_start = np.zeros(chunks + 1, np.int32)
-    column_attr = np.empty(chunks * min(COLUMNS, count), np.int32)
-    zone_attr = np.full((chunks, ZONES), -1, np.int32)
-    zone_low = np.zeros((chunks, ZONES), np.int32)
-    zone_high = np.zeros((chunks, ZONES), np.int32)
-    several = np.zeros(chunks, np.bool_)
-    narrowest = np.empty(ZONES, np.float64)
-    power = np.zeros(count, np.float64)
-    having, lowest, highest = np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
-    touched = np.empty(count, np.int32)
-    seen = np.full(count, -1, np.int64)  # the last conjunction that asks for a value of the attribute
+def _fill_chunks(source: Items, shares: np.ndarray, plan: ChunkPlan, buckets: _Buckets, written: _Written) -> None:
+    """Set the dead bits and write the items: first those to check, most selective first, then those bits decide.
+
+    Of a conjunction's bits those are set where it dies or comes to life from one bucket to the next, and at last each
+    line is XOR-ed with the one before it: two bits for a range instead of one for every bucket where it is dead.
+    """
+    start, attr, kind, low, high, set_start, set_low, set_high = source
+    mine, chunk_first, _, compact, column_start, column_attr, _, _, _, _ = plan
+    bucket_start, bucket_high, identity = buckets
+    offset, bits, checked, place, item = written
+    column_of = np.full(bucket_start.size - 1, -1, np.int32)
+    seen = np.full(bucket_start.size - 1, -1, np.int64)  # the last conjunction that has bits for the attribute
+    order = np.empty(64, np.int64)
     at = 0
-    for chunk in range(chunks):
+    for chunk in range(column_start.size - 1):
+        for s in range(column_start[chunk], column_start[chunk + 1]):
+            column_of[column_attr[s]] = s
         first, last = chunk_first[chunk], chunk_first[chunk + 1]
-        n = 0
         for p in range(first, last):
-            ask_ahead(p, mine, items, shares)
+            ask_ahead(p, mine, source, shares)
             c = mine[p]
+            word, bit = (p - first) >> 6, np.uint64(1) << np.uint64((p - first) & 63)
+            n = decided = 0
+            if start[c + 1] - start[c] > order.size:
+                order = np.empty(2 * (start[c + 1] - start[c]), np.int64)
             for k in range(start[c], start[c + 1]):
-                if kind[k] > SET:
-                    continue
                 a = compact[attr[k]]
-                if power[a] == 0.0:
-                    touched[n] = a
+                s = column_of[a]
+                has_bits = kind[k] <= SET and s >= 0 and seen[a] != p
+                if has_bits and identity[a]:
+                    decided += 1
+                    order[start[c + 1] - start[c] - decided] = k
+                else:
+                    _insert(order, n, k, shares)
                     n += 1
-                    having[a] = 0
-                    lowest[a] = 2147483647
-                    highest[a] = -1
-                power[a] += 1.0001 - shares[k]
-                if seen[a] == p:
-                    several[chunk] = True
+                    checked[chunk] = max(checked[chunk], RANGES if kind[k] == RANGE else CHECKED)
+                if not has_bits:
                     continue
                 seen[a] = p
-                having[a] += 1
-                if kind[k] == RANGE:
-                    lowest[a] = min(lowest[a], low[k])
-                    highest[a] = max(highest[a], high[k])
-                else:
-                    lowest[a] = min(lowest[a], set_low[set_start[low[k]]])
-                    highest[a] = max(highest[a], set_high[set_start[low[k] + 1] - 1])
-        _strongest_first(touched, n, power)
-        narrowest[:] = ZONE_BELOW
-        for a in touched[: min(COLUMNS, n)]:
-            column_attr[at] = a
-            at += 1
-            if having[a] < last - first or lowest[a] == 0:
-                continue
-            width = (highest[a] - lowest[a] + 1) / max(1, total[a] - 8)
-            _insert_zone(a, lowest[a], highest[a], width, chunk, narrowest, zone_attr, zone_low, zone_high)
-        column_start[chunk + 1] = at
-        for a in touched[:n]:
-            power[a] = 0.0
-    return column_start, column_attr[:at].copy(), zone_attr, zone_low, zone_high, several
+                spans = (low[k : k + 1], high[k : k + 1])
+                if kind[k] != RANGE:
+                    first_span, last_span = set_start[low[k]], set_start[low[k] + 1]
+                    spans = (set_low[first_span:last_span], set_high[first_span:last_span])
+                _set_bits(bits, offset[s] + word, bit, spans, bucket_start[a], bucket_start[a + 1], bucket_high)
+            place[p, 1] = at + n
+            for i in range(n + decided):
+                k = order[i]
+                item[at, 0] = compact[attr[k]] | (np.int32(kind[k]) << KIND_SHIFT)
+                item[at, 1], item[at, 2] = low[k], high[k]
+                at += 1
+            place[p + 1, 0] = at
+        for s in range(column_start[chunk], column_start[chunk + 1]):
+            column_of[column_attr[s]] = -1
+            _spread(bits, offset[s], bucket_start[column_attr[s] + 1] - bucket_start[column_attr[s]], last - first)
 
 
 @helper
-def _strongest_first(touched: np.ndarray, n: int, power: np.ndarray) -> None:
-    """Bring the attributes that get bits to the front of the first n."""
-    for i in range(min(COLUMNS, n)):
-        best_at = i
-        for j in range(i + 1, n):
-            if power[touched[j]] > power[touched[best_at]]:
-                best_at = j
-        touched[i], touched[best_at] = touched[best_at], touched[i]
+def _insert(order: np.ndarray, n: int, k: int, shares: np.ndarray) -> None:
+    """Put item k among the first n, which are ordered by their shares."""
+    j = n
+    while j > 0 and shares[order[j - 1]] > shares[k]:
+        order[j] = order[j - 1]
+        j -= 1
+    order[j] = k
 
 
 @helper
-def _insert_zone(
-    zone: int, bottom: int, top: int, width: float, chunk: int, narrowest: np.ndarray, zone_attr: np.ndarray,
-    zone_low: np.ndarray, zone_high: np.ndarray,
+def _spread(bits: np.ndarray, start: int, buckets: int, size: int) -> None:
+    """Make lines of what changes from line to line; bits beyond the size of a chunk are dead."""
+    for p in range(size, CHUNK):
+        bits[start + (p >> 6)] |= np.uint64(1) << np.uint64(p & 63)
+    for word in range(start + WORDS, start + (buckets + 1) * WORDS):
+        bits[word] ^= bits[word - WORDS]
+
+
+@helper
+def _set_bits(
+    bits: np.ndarray, base: int, bit: np.uint64, spans: tuple[np.ndarray, np.ndarray], b0: int, b1: int,
+    bucket_high: np.ndarray,
 ) -> None:  # fmt: skip
-    """Put a zone among those of its chunk, which are ordered by width, if it is narrow enough."""
-    for z in range(ZONES):
-        if width < narrowest[z]:
-            width, narrowest[z] = narrowest[z], width
-            zone, zone_attr[chunk, z] = zone_attr[chunk, z], zone
-            bottom, zone_low[chunk, z] = zone_low[chunk, z], bottom
-            top, zone_high[chunk, z] = zone_high[chunk, z], top
+    """Mark the lines where a conjunction dies or comes to life, given the ranges of ranks that it admits."""
+    lows, highs = spans
+    bits[base] |= bit  # line 0: the attribute is missing
+    done = 0  # buckets that are written
+    for i in range(lows.size):
+        x = max(done, _near(lows[i], b0, b1, bucket_high))
+        y = _near(highs[i], b0, b1, bucket_high)
+        if x <= y:
+            _toggle(bits, base, bit, x, y, b1 - b0)
+            done = y + 1
+
+
+@helper
+def _toggle(bits: np.ndarray, base: int, bit: np.uint64, first: int, last: int, buckets: int) -> None:
+    """Mark the lines of the first bucket of a range and of the one behind its last."""
+    bits[base + (first + 1) * WORDS] ^= bit
+    if last + 1 < buckets:
+        bits[base + (last + 2) * WORDS] ^= bit
+
+
+@helper
+def _near(rank: int, first: int, last: int, bucket_high: np.ndarray) -> int:
+    """Find the bucket of a rank as `bucket_of` does, beginning where it would be if all were equally wide."""
+    b = np.int64(rank * ((last - first) / (bucket_high[last - 1] + 1.0)))
+    while bucket_high[first + b] < rank:
+        b += 1
+    while b > 0 and bucket_high[first + b - 1] >= rank:
+        b -= 1
+    return b  # type: ignore[return-value]

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.hash.key_items import CANDIDATE_NS
+from whimbrel.engine.access.hash.keys import CANDIDATE_NS, table_entries
 from whimbrel.engine.access.hash.layout import REFERENCES
-from whimbrel.engine.access.hash.table import table_entries
 from whimbrel.engine.access.shared.arrays import Arrays
 from whimbrel.engine.access.shared.key import Explained, Packed, RankRange
 from whimbrel.engine.access.shared.records import COUNT, HEAD, record_starts, records_with, split_records

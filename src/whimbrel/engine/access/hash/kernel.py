@@ -7,6 +7,7 @@ import numpy as np
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import expanded, helper, inlined
+from whimbrel.engine.access.hash.keys import LINE, find, line_of
 from whimbrel.engine.access.hash.layout import (
     COARSE,
     COARSE_BITS,
@@ -17,7 +18,6 @@ from whimbrel.engine.access.hash.layout import (
     REFERENCES,
     HashArrays,
 )
-from whimbrel.engine.access.hash.table import LINE, find, line_of
 from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch, SharedArrays
 from whimbrel.engine.access.shared.packing import emit
 from whimbrel.engine.access.shared.records import visit

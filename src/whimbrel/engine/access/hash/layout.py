@@ -21,8 +21,7 @@ import numpy as np
 
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.hash.key_items import BUCKETS, bucket_factor, place_of
-from whimbrel.engine.access.hash.table import make_table
+from whimbrel.engine.access.hash.keys import BUCKETS, bucket_factor, make_table, place_of
 from whimbrel.engine.access.shared.arrays import Arrays, Items
 from whimbrel.engine.access.shared.key import KeyArrays
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT

@@ -1,6 +1,6 @@
 """Which conjunctions get a hash key, and which one: the items that an event must hit to reach the conjunction.
 
-A key has one, two or three items (key_items.py), or it is the presence of an attribute that few events have. A
+A key has one, two or three items (keys.py), or it is the presence of an attribute that few events have. A
 conjunction with an IN or a range in its key is filed under several keys.
 
 An event probes every key shape whose attributes it has, so a shape must save more candidates than its probe costs. That
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.engine.access.hash.key_items import (
+from whimbrel.engine.access.hash.keys import (
     CANDIDATE_NS,
     ITEMS,
     KEY_BITS,

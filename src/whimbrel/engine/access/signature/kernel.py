@@ -1,16 +1,55 @@
-"""Matching an event against signatures: the runs of its key, and in these the signatures that it does not kill."""
+"""The arrays of signatures, and who reads them: events, merges, and `plan`.
+
+An event looks at the runs of its key, and in these at the signatures that it does not kill.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.jit import helper, inlined
-from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch, SharedArrays
+from whimbrel.engine.access.shared.arrays import Arrays, EventState, EventValues, Scratch, SharedArrays
+from whimbrel.engine.access.shared.key import Explained, KeyArrays, Packed, RankRange
 from whimbrel.engine.access.shared.packing import SHARED_BIT, emit
-from whimbrel.engine.access.shared.records import visit
-from whimbrel.engine.access.signature.layout import SignatureArrays
+from whimbrel.engine.access.shared.records import (
+    HEAD,
+    items_at,
+    record_starts,
+    records_with,
+    split_records,
+    visit,
+)
 
+TEST_NS = 0.6
+"""What a signature costs an event, measured."""
+CHECK_BIT = -(1 << 31)
+"""The sign of a row: bits do not say all about the conjunction."""
 _ONE, _NONE = np.uint64(1), np.uint64(0)
+
+
+class SignatureArrays(NamedTuple):
+    """The classes, the key, and the signatures run by run."""
+
+    first: np.ndarray  # int32[A, 2]: where the ranks of an attribute begin in `classes`, or -1, and its class 0
+    classes: np.ndarray  # int32: the class of each rank
+    bits: np.ndarray  # uint64[classes + 1, 2]: the bit of each class, and at last those of an event without attributes
+    key: np.ndarray  # int32[k]: the attributes of the key
+    radix: np.ndarray  # int32[k]: what the class of each is multiplied by
+    start: np.ndarray  # int32[runs + 1]: the signatures of a run
+    dead: np.ndarray  # uint64[m, 2]: the signatures
+    row: np.ndarray  # int32[m]: the row of each, with flags
+    record: np.ndarray  # int32[m]: where its record begins
+
+
+SIGNATURE = KeyArrays(
+    SignatureArrays,
+    "signature_",
+    {"int32[,]": "first", "uint64[,]": "bits dead"},
+    stored={"row": "slot"},
+)
 
 
 @inlined
@@ -108,3 +147,27 @@ def _emit_all(
             out[np.uint64(n)] = packed
             n += 1
     return n
+
+
+def decode(arrays: Arrays) -> Packed:
+    """All conjunctions with signatures; each has a record with one row."""
+    _, records = split_records(arrays)
+    starts = record_starts(records)[:-1]
+    counts = records[starts].astype(np.int64)
+    is_item = np.ones(len(records), bool)
+    rows = starts + HEAD + 3 * counts
+    is_item[np.concatenate([starts, starts + 1, rows])] = False
+    items = records[is_item].reshape(-1, 3)
+    return Packed(records[rows], counts, items[:, 0].copy(), items[:, 1].copy(), items[:, 2].copy())
+
+
+def explain(arrays: Arrays, names: Sequence[str], row: int) -> Iterator[Explained]:
+    """The signatures of a row."""
+    hashed, records = split_records(arrays)
+    for place in records_with(records, row):
+        items = items_at(records, place)
+        entry = int(np.flatnonzero(arrays["signature_record"] == place + len(hashed))[0])
+        in_key = np.isin(items[:, 0], arrays["signature_key"])
+        ranges: list[RankRange] = [(int(attr), int(low), int(high)) for attr, low, high in items[in_key]]
+        checks = len(items) if arrays["signature_slot"][entry] < 0 else 0
+        yield Explained("signature", [attr for attr, _, _ in ranges], {"checks": checks}, [ranges], TEST_NS)

@@ -1,10 +1,12 @@
-"""Which conjunctions get a signature, and what it costs: conjunctions over attributes of few values as 128 bits each.
+"""Which conjunctions get a signature, what it costs, and their arrays: each becomes 128 bits of death, sorted by a key.
 
 The ranks of an attribute fall into *classes*: ranks that no conjunction tells apart are one class, which has one bit.
 Class 0 of an attribute is what no conjunction asks for; an event that lacks the attribute is in it too. An event sets
 the bit of its class for every attribute; a conjunction has the bits that are its death. So that an event sees few
 conjunctions, they are sorted by their classes of a few attributes, the *key*, which a conjunction may leave open: with
-k of them an event looks at 2 ** k runs, found in a table without hashing.
+k of them an event looks at 2 ** k runs, found in a table without hashing. Where the bits do not say all, or an
+attribute has none, the record of the conjunction is visited. Every signature has a record of its own; those follow the
+records of hash keys.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import numpy as np
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Items
 from whimbrel.engine.access.shared.plan import NO_KEY, Plan, match_shares
+from whimbrel.engine.access.shared.records import make_groups, record_sizes, write_records
+from whimbrel.engine.access.signature.kernel import CHECK_BIT, SIGNATURE, TEST_NS, SignatureArrays
 from whimbrel.ranks.clauses.clauses import RANGE, SET
 
 BITS = 128
@@ -31,8 +35,8 @@ KEYS = 1 << 20
 KEY_ATTRIBUTES = 10
 SAMPLE = 40_000
 """Conjunctions on which the key is chosen."""
-TEST_NS, RUN_NS, CLASS_NS, MATCH_NS, VISIT_NS = 0.6, 8.0, 2.5, 3.0, 15.0
-"""What a signature, a run, an attribute with bits, a match and a visited record cost an event, measured."""
+RUN_NS, CLASS_NS, MATCH_NS, VISIT_NS = 8.0, 2.5, 3.0, 15.0
+"""What a run, an attribute with bits, a match and a visited record cost an event, measured."""
 ALL_SIGNATURES, EQUALS = 5_000, 1.5
 """Signatures are tried before keys from this number of conjunctions on, if at most so many are equal on average."""
 SIGNATURES_ABOVE_NS = 400.0
@@ -180,7 +184,7 @@ def _point_shares(
                 continue
             alive[:] = False
             own = table[first[a, 0] :]
-            count, _ = admitted(k, kind, low, high, set_start, set_low, set_high, own, first[a, 1], alive)
+            count, _ = _admitted(k, kind, low, high, set_start, set_low, set_high, own, first[a, 1], alive)
             if count == 1 and not alive[0]:
                 share[place[a], i] = min(share[place[a], i], shares[k])
         visits[i] = 0.0 if decided else passed
@@ -262,7 +266,7 @@ def _mark(mine: np.ndarray, items: Items, begin: np.ndarray, marks: np.ndarray) 
 
 
 @helper
-def admitted(
+def _admitted(
     k: int, kind: np.ndarray, low: np.ndarray, high: np.ndarray, set_start: np.ndarray, set_low: np.ndarray,
     set_high: np.ndarray, table: np.ndarray, zero: int, alive: np.ndarray,
 ) -> tuple[int, int]:  # fmt: skip
@@ -280,3 +284,86 @@ def admitted(
             count += not alive[c]
             alive[c] = True
     return count, ranks
+
+
+def lay_out(plan: Plan) -> dict[str, np.ndarray]:
+    """The arrays of the conjunctions with signatures; their records follow those that there are."""
+    clauses, mine, rows = plan.clauses, plan.of("signature"), plan.rows
+    noted = plan.notes.get("signature")
+    if not isinstance(noted, SignaturePlan) or not len(mine):
+        none = np.empty(0, np.int32)
+        first = np.full((len(clauses.attributes), 2), -1, np.int32)
+        bits = np.zeros((1, 2), np.uint64)
+        return SIGNATURE.stored_arrays(
+            SignatureArrays(first, none, bits, none, none, np.zeros(2, np.int32), bits[:0], none, none)
+        )
+    classes, key = noted.classes, noted.key
+    counts = classes.sizes()
+    radix = np.ones(len(key), np.int64)
+    for at in range(1, len(radix)):
+        radix[at] = radix[at - 1] * counts[key[at - 1]]
+    keys = int(radix[-1] * counts[key[-1]]) if len(radix) else 1
+    dead = np.zeros((len(mine), 2), np.uint64)
+    code = np.zeros(len(mine), np.int64)
+    checked = np.zeros(len(mine), np.bool_)
+    in_key = np.zeros(len(clauses.attributes), np.int64)
+    in_key[key] = radix
+    _fill(mine, plan.items, classes, counts, in_key, dead, code, checked)
+    order = np.argsort(code, kind="stable")
+    alone = np.arange(len(mine))
+    no_key = np.full((len(mine), 3), -1, np.int64)
+    groups = make_groups(plan, mine[order], no_key, alone, in_key, keep_key=True)
+    start = sum(map(len, plan.records))
+    ends = start + np.cumsum(record_sizes(groups.first, groups.item_start))
+    plan.records.append(write_records(groups.first, groups.item_start, groups.items, rows[mine[order]]))
+    packed = rows[mine[order]] | np.where(checked[order], np.int32(CHECK_BIT), np.int32(0))
+    runs = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(code, minlength=keys))])
+    first, table = classes
+    arrays = SignatureArrays(
+        first, table, _class_bits(int(counts.sum()), first[first[:, 0] >= 0, 1]), key, radix.astype(np.int32),
+        runs.astype(np.int32), dead[order], packed, np.concatenate([np.array([start]), ends])[:-1].astype(np.int32),
+    )  # fmt: skip
+    return SIGNATURE.stored_arrays(arrays)
+
+
+def _class_bits(count: int, zeros: np.ndarray) -> np.ndarray:
+    """The bit of each class, in two words, and at last those of an event without attributes."""
+    bits = np.zeros((count + 1, 2), np.uint64)
+    number = np.arange(count)
+    bits[number, number >> 6] = np.uint64(1) << (number & 63).astype(np.uint64)
+    bits[-1] = np.bitwise_or.reduce(bits[zeros], axis=0)
+    return bits
+
+
+@kernel
+def _fill(
+    mine: np.ndarray, items: Items, classes: RankClasses, counts: np.ndarray, in_key: np.ndarray, dead: np.ndarray,
+    code: np.ndarray, checked: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the dead bits of each conjunction, its place in the table of runs, and whether items must be checked."""
+    start, attr, kind, low, high, set_start, set_low, set_high = items
+    first, table = classes
+    alive = np.zeros(CLASSES, np.bool_)
+    widths = np.bincount(table, minlength=BITS)
+    for i in range(mine.size):
+        for k in range(start[mine[i]], start[mine[i] + 1]):
+            a = attr[k]
+            if first[a, 0] < 0 or kind[k] > SET:
+                checked[i] = True
+                continue
+            alive[:] = False
+            zero = first[a, 1]
+            own = table[first[a, 0] :]
+            count, ranks = _admitted(k, kind, low, high, set_start, set_low, set_high, own, zero, alive)
+            covered, only = 0, 0
+            for c in range(counts[a]):
+                if alive[c]:
+                    covered += widths[zero + c]
+                    only = c
+                else:
+                    bit = zero + c
+                    dead[i, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+            if covered != ranks or alive[0]:
+                checked[i] = True
+            if count == 1 and only > 0 and in_key[a] > 0 and (code[i] // in_key[a]) % counts[a] == 0:
+                code[i] += only * in_key[a]

@@ -8,7 +8,7 @@ from whimbrel.compiled.intrinsics import copy, keep_inside
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch, SharedArrays
 from whimbrel.engine.access.shared.packing import emit, holds
-from whimbrel.engine.access.sorted.layout import SortedArrays
+from whimbrel.engine.access.sorted.plan import SortedArrays
 
 
 @inlined

@@ -1,6 +1,8 @@
-"""The order of conjunctions in chunks: tiles of like ranges of the same attributes, so that events open few chunks.
+"""Chunks: which conjunctions are put together, and the columns and zones of each chunk.
 
-An event opens a chunk if its values lie within all zones, so zones must be narrow. Conjunctions that share their most
+A chunk has up to 512 conjunctions. Up to three *zones* say which ranks of an attribute all of them need; a *column* is
+an attribute with bits. An event opens a chunk if its values lie within all zones, so zones must be narrow: conjunctions
+are ordered by *tiles* of like ranges of the same attributes. Conjunctions that share their most
 used attributes, up to three, are a *group* where that pays. A group is cut into slabs by where its ranges of the first
 attribute lie, each slab by those of the second, and these by the third, as R-trees are packed (Leutenegger, Lopez and
 Edgington, "STR: a simple and efficient algorithm for R-tree packing", 1997). The wider the ranges of an attribute, the
@@ -13,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.jit import kernel
+from whimbrel.compiled.intrinsics import prefetch
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Items
 from whimbrel.engine.access.shared.plan import Plan
 from whimbrel.ranks.clauses.clauses import RANGE, SET
@@ -24,10 +27,32 @@ DEPTH = 3
 """Attributes by which conjunctions are cut into tiles, and zones of a chunk."""
 CLOSED = 0.02
 """What a chunk costs an event that does not open it, as a share of what it costs one that does."""
+ZONES = DEPTH
+COLUMNS = 40
+"""Attributes of a chunk that have dead bits; the others are only checked."""
+ZONE_BELOW = 0.9
+"""Share of an attribute's ranks that a zone may cover to be worth its comparison."""
+AHEAD = 6
+"""Conjunctions between asking for one and coming to it: without, waiting for memory took half of the time."""
 PLACES = 1 << 20
 """The most used attributes, by which conjunctions may be cut: a code of three must fit into an integer."""
 _FINE = 30
 _NARROW = 1e-4
+
+
+class ChunkPlan(NamedTuple):
+    """Conjunctions in the order of their chunks, and per chunk its columns and its zones."""
+
+    mine: np.ndarray  # the conjunctions
+    first: np.ndarray  # int64[chunks + 1]: where each chunk begins
+    attrs: np.ndarray  # the attributes that they use; their places here are their compact numbers
+    compact: np.ndarray  # int32[A]: the compact number of each attribute, or -1
+    column_start: np.ndarray  # int32[chunks + 1]: the columns of each chunk
+    column_attr: np.ndarray  # int32: the compact attribute of each column
+    zone_attr: np.ndarray  # int32[chunks, ZONES]: compact attributes, -1 for none
+    zone_low: np.ndarray  # int32[chunks, ZONES]
+    zone_high: np.ndarray  # int32[chunks, ZONES]
+    several: np.ndarray  # bool[chunks]: whether a conjunction wants several values of one attribute
 
 
 class _Runs(NamedTuple):
@@ -46,6 +71,14 @@ class _Runs(NamedTuple):
             np.minimum.reduceat(self.low, first, axis=1),
             np.maximum.reduceat(self.high, first, axis=1),
         )
+
+
+def plan_chunks(plan: Plan, mine: np.ndarray) -> ChunkPlan:
+    """Order these conjunctions into chunks."""
+    attrs, compact = plan.used_attributes(mine)
+    mine, first = tiled(plan, mine)
+    sizing = _plan_chunks(mine, first, plan.items, plan.shares, compact, plan.weights.total[attrs])
+    return ChunkPlan(mine, first, attrs, compact, *sizing)
 
 
 def tiled(plan: Plan, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -205,3 +238,103 @@ def _leading(
                     where, places[j, i] = places[j, i], where
                     middle, middles[j, i] = middles[j, i], middle
                     width, widths[j, i] = widths[j, i], width
+
+
+@helper
+def ask_ahead(p: int, mine: np.ndarray, items: Items, shares: np.ndarray) -> None:
+    """Ask the cache for the items of a conjunction that comes soon: they lie in the order of subscriptions."""
+    if p + 2 * AHEAD < mine.size:
+        prefetch(items.start, mine[p + 2 * AHEAD])
+        at = items.start[mine[p + AHEAD]]
+        prefetch(items.attr, at)
+        prefetch(items.kind, at)
+        prefetch(items.low, at)
+        prefetch(items.high, at)
+        prefetch(shares, at)
+
+
+@kernel
+def _plan_chunks(
+    mine: np.ndarray, chunk_first: np.ndarray, items: Items, shares: np.ndarray, compact: np.ndarray, total: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Per chunk the attributes that get bits, strongest first, and the narrowest zones: the fields of the plan."""
+    start, attr, kind, low, high, set_start, set_low, set_high = items
+    count, chunks = total.size, chunk_first.size - 1
+    column_start = np.zeros(chunks + 1, np.int32)
+    column_attr = np.empty(chunks * min(COLUMNS, count), np.int32)
+    zone_attr = np.full((chunks, ZONES), -1, np.int32)
+    zone_low = np.zeros((chunks, ZONES), np.int32)
+    zone_high = np.zeros((chunks, ZONES), np.int32)
+    several = np.zeros(chunks, np.bool_)
+    narrowest = np.empty(ZONES, np.float64)
+    power = np.zeros(count, np.float64)
+    having, lowest, highest = np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
+    touched = np.empty(count, np.int32)
+    seen = np.full(count, -1, np.int64)  # the last conjunction that asks for a value of the attribute
+    at = 0
+    for chunk in range(chunks):
+        first, last = chunk_first[chunk], chunk_first[chunk + 1]
+        n = 0
+        for p in range(first, last):
+            ask_ahead(p, mine, items, shares)
+            c = mine[p]
+            for k in range(start[c], start[c + 1]):
+                if kind[k] > SET:
+                    continue
+                a = compact[attr[k]]
+                if power[a] == 0.0:
+                    touched[n] = a
+                    n += 1
+                    having[a] = 0
+                    lowest[a] = 2147483647
+                    highest[a] = -1
+                power[a] += 1.0001 - shares[k]
+                if seen[a] == p:
+                    several[chunk] = True
+                    continue
+                seen[a] = p
+                having[a] += 1
+                if kind[k] == RANGE:
+                    lowest[a] = min(lowest[a], low[k])
+                    highest[a] = max(highest[a], high[k])
+                else:
+                    lowest[a] = min(lowest[a], set_low[set_start[low[k]]])
+                    highest[a] = max(highest[a], set_high[set_start[low[k] + 1] - 1])
+        _strongest_first(touched, n, power)
+        narrowest[:] = ZONE_BELOW
+        for a in touched[: min(COLUMNS, n)]:
+            column_attr[at] = a
+            at += 1
+            if having[a] < last - first or lowest[a] == 0:
+                continue
+            width = (highest[a] - lowest[a] + 1) / max(1, total[a] - 8)
+            _insert_zone(a, lowest[a], highest[a], width, chunk, narrowest, zone_attr, zone_low, zone_high)
+        column_start[chunk + 1] = at
+        for a in touched[:n]:
+            power[a] = 0.0
+    return column_start, column_attr[:at].copy(), zone_attr, zone_low, zone_high, several
+
+
+@helper
+def _strongest_first(touched: np.ndarray, n: int, power: np.ndarray) -> None:
+    """Bring the attributes that get bits to the front of the first n."""
+    for i in range(min(COLUMNS, n)):
+        best_at = i
+        for j in range(i + 1, n):
+            if power[touched[j]] > power[touched[best_at]]:
+                best_at = j
+        touched[i], touched[best_at] = touched[best_at], touched[i]
+
+
+@helper
+def _insert_zone(
+    zone: int, bottom: int, top: int, width: float, chunk: int, narrowest: np.ndarray, zone_attr: np.ndarray,
+    zone_low: np.ndarray, zone_high: np.ndarray,
+) -> None:  # fmt: skip
+    """Put a zone among those of its chunk, which are ordered by width, if it is narrow enough."""
+    for z in range(ZONES):
+        if width < narrowest[z]:
+            width, narrowest[z] = narrowest[z], width
+            zone, zone_attr[chunk, z] = zone_attr[chunk, z], zone
+            bottom, zone_low[chunk, z] = zone_low[chunk, z], bottom
+            top, zone_high[chunk, z] = zone_high[chunk, z], top

@@ -1,8 +1,13 @@
-"""The items of which hash keys are made: which items of a conjunction may be in a key, and how selective each is.
+"""Hash keys: which items of a conjunction may be in one, how selective each is, and the table that finds keys.
 
 An equality puts its rank into a key, an IN each of its members, a range the buckets of ranks that it covers. A *part*
 of a key is an attribute by rank or by bucket: 2 * attribute + 1, or + 2 by bucket. A *key shape* is the set of parts of
 a key; its code is one integer.
+
+The table has exact 64-bit keys, each with the run of records or references that stands under it. A line of the table is
+a cache line: four keys, -1 for none, then their four runs. A key lies in the line that its hash names, or in the first
+line after it that had a free place; a search ends at a line with a free place. Most searches read one line, and they do
+the same there whether they find the key or not.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.views import at_line_start
 from whimbrel.engine.access.shared.plan import Plan, Weights
 from whimbrel.ranks.clauses.clauses import SET, Clauses
 
@@ -33,6 +39,10 @@ KEY_BITS = 50.0
 ITEMS = 8
 """Items of a conjunction that are considered for its key: the most selective ones."""
 _ATTRIBUTES = 1 << 20
+LINE = 4
+"""Keys of a line, at most."""
+USUAL = 2
+"""Keys of a line, on average."""
 
 
 class KeySource(NamedTuple):
@@ -184,7 +194,7 @@ def shape_code(one: int, two: int, three: int) -> int:
 def shape_table(known: np.ndarray) -> np.ndarray:
     """A hash table from the code of a key shape to its number, counted from 1."""
     table = np.zeros(1 << max(4, (4 * len(known)).bit_length()), np.int32)
-    _fill_table(table, known, len(known))
+    _fill_shapes(table, known, len(known))
     return table
 
 
@@ -199,6 +209,59 @@ def place_of(table: np.ndarray, known: np.ndarray, code: int) -> int:
 
 
 @kernel
-def _fill_table(table: np.ndarray, known: np.ndarray, count: int) -> None:
+def _fill_shapes(table: np.ndarray, known: np.ndarray, count: int) -> None:
     for i in range(count):
         table[place_of(table, known, known[i])] = i + 1
+
+
+def make_table(keys: np.ndarray, runs: np.ndarray) -> np.ndarray:
+    """The table of different keys, not negative, with the run of each."""
+    lines = max(2, -(-len(keys) // USUAL))
+    table = at_line_start(lines * 2 * LINE).reshape(lines, 2 * LINE)
+    table[:] = -1
+    _fill_lines(table, keys, runs)
+    return table
+
+
+def table_entries(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The keys of a table, and their runs."""
+    keys, runs = table[:, :LINE].ravel(), table[:, LINE:].ravel()
+    return keys[keys >= 0], runs[keys >= 0]
+
+
+@helper
+def line_of(key: int, lines: int) -> np.uint64:
+    """The line in which the search for a key begins."""
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return ((h >> np.uint64(32)) * np.uint64(lines)) >> np.uint64(32)
+
+
+@helper
+def find(table: np.ndarray, key: int) -> int:
+    """The run of a key, or 0."""
+    lines = np.uint64(table.shape[0])
+    at = line_of(key, lines)  # type: ignore[arg-type]
+    while True:
+        found = np.int64(0)
+        for i in range(LINE):
+            found |= table[at, np.uint64(LINE + i)] & -np.int64(table[at, np.uint64(i)] == key)
+        if (found != 0) | (table[at, np.uint64(LINE - 1)] < 0):
+            return found  # type: ignore[return-value]
+        at += np.uint64(1)
+        if at == lines:
+            at = np.uint64(0)
+
+
+@kernel
+def _fill_lines(table: np.ndarray, keys: np.ndarray, runs: np.ndarray) -> None:
+    for k in range(keys.size):
+        at, i = line_of(keys[k], table.shape[0]), 0
+        while table[at, i] >= 0:
+            i += 1
+            if i == LINE:
+                i = 0
+                at += np.uint64(1)
+                if at == table.shape[0]:
+                    at = np.uint64(0)
+        table[at, i], table[at, LINE + i] = keys[k], runs[k]
