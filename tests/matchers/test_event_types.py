@@ -96,6 +96,24 @@ def test_an_event_pays_for_its_own_type_only() -> None:
     assert work == {None: 100 + 10, "structures": 10, "names": 10}
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_what_holds_for_missing_attributes_still_wants_the_type(way: str) -> None:
+    matcher = make("naive", types=way)
+    matcher.add(1, "event_type = 'sale' AND price IS MISSING")
+    events = {"event_type": "sale"}, {}, {"event_type": "gift"}, {"event_type": "sale", "price": 3}
+    assert [matcher.match(event) for event in events] == [[1], [], [], []]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_attribute_of_an_event_is_taken_for_that_of_a_type(way: str) -> None:
+    matcher = make("naive", types=way)
+    matcher.add(1, "event_type = 'sale' AND price = 3")
+    assert matcher.match({"event_type": "gift", "0": {"price": 3}}) == []
+    if way == "names":
+        with pytest.raises(UnsupportedEvent, match="NUL"):
+            matcher.match({"\0000": {"price": 3}})
+
+
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(MatcherOptionError, match="structures, names"):
         make("naive", types="folders")

@@ -6,6 +6,7 @@ import pytest
 
 from whimbrel import Index
 from whimbrel.matchers import MATCHERS, BaseMatcher, make
+from whimbrel.matchers.option_checks import UnknownMatcher
 from whimbrel.matchers.papers import Paper
 from whimbrel.model.matcher import Matcher
 
@@ -34,5 +35,5 @@ def test_a_matcher_names_its_paper(name: str) -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"Expected a matcher of compiled_naive, .*, but got 'best'"):
+    with pytest.raises(UnknownMatcher, match=r"Expected a matcher of compiled_naive, .*, but got 'best'"):
         make("best")

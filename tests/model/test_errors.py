@@ -79,7 +79,9 @@ def test_errors_are_also_what_python_calls_them() -> None:
 def test_a_caret_counts_code_points() -> None:
     error = FilterSyntaxError("a name", "'='", "\U0001f600 = 1", 2)
     assert (error.line, error.column, error.position) == (1, 3, 2)
-    assert str(error).endswith("\n  \U0001f600 = 1\n    ^")
+    assert str(error).endswith("\n  \U0001f600 = 1\n     ^"), (
+        "the place is counted in code points, the caret stands under it"
+    )
 
 
 def test_a_caret_in_a_long_line_shows_a_window_around_the_place() -> None:

@@ -5,7 +5,7 @@ imports all modules of this package and takes every such class; its `name` is th
 a name is a base of others. Modules that are no algorithm are what algorithms share:
 
 base                                   what a matcher need not do itself: ids, order, equal filters, errors
-capabilities, option_checks            which constructs a matcher supports; checks of its options
+capabilities, option_checks            which constructs a matcher supports; checks of its name and options
 papers, checks                         the papers in full; the conformance checks that every matcher runs
 frozen, bulk                           arrays compiled from all conjunctions; subscriptions kept as columns
 recent_conjunctions                    a structure for what came since the arrays were compiled
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from whimbrel.matchers.base import BaseMatcher
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.event_types import with_event_types
+from whimbrel.matchers.option_checks import UnknownMatcher
 from whimbrel.model.conjunction import Conjunction
 
 __all__ = ["MATCHERS", "BaseMatcher", "Capabilities", "make", "supporting"]
@@ -63,7 +64,7 @@ def make(name: str, **options: object) -> BaseMatcher:
     try:
         matcher = matchers[name]
     except KeyError:
-        raise ValueError(f"Expected a matcher of {', '.join(matchers)}, but got {name!r}") from None
+        raise UnknownMatcher(matchers, name) from None
     if options.get("types") is None:
         options.pop("types", None)
     else:

@@ -26,6 +26,8 @@ from whimbrel.model.values import SortKey
 
 STRUCTURES, NAMES = "structures", "names"
 TYPE_ATTRIBUTE = "event_type"
+MARK = "\0"
+"""Begins the names that are a type's own; with `names`, events that have such a name are refused."""
 
 
 class EventTypeMatcher(BaseMatcher):
@@ -79,6 +81,9 @@ class EventTypeMatcher(BaseMatcher):
         if self._way == NAMES:
             if len(types) > 1:
                 raise UnsupportedEvent(self.name, "several event types", self._type_attribute)
+            for name in event.attributes:
+                if name.startswith(MARK):
+                    raise UnsupportedEvent(self.name, "a name that begins with a NUL character", name)
             if types and types[0] in self._type_numbers:
                 event = event.doubled(self._prefix(types[0]))
             types = []
@@ -97,7 +102,10 @@ class EventTypeMatcher(BaseMatcher):
         is_linked = any(name in (link.left, link.right) for link in conjunction.links)
         if constraint in tests and not is_linked and "." not in name and len(conjunction.attributes) > 1:
             others = tuple(pair for pair in conjunction.constraints if pair[0] != name)
-            conjunction = Conjunction(others, conjunction.links)
+            rest = Conjunction(others, conjunction.links)
+            # Under names of its own, what holds where attributes are missing would hold for events of other types.
+            if self._way == STRUCTURES or not rest.matches(Event({})):
+                conjunction = rest
         if self._way == STRUCTURES:
             return dict.fromkeys(types, (conjunction,))
         return {None: tuple(_renamed(conjunction, self._prefix(own)) for own in sorted(types))}
@@ -107,8 +115,8 @@ class EventTypeMatcher(BaseMatcher):
         return str(getattr(self.schema, "type_attribute", TYPE_ATTRIBUTE))
 
     def _prefix(self, own: SortKey) -> str:
-        """The prefix of the names of a type: its number, so that no two names are the same."""
-        return f"{self._type_numbers.setdefault(own, len(self._type_numbers))}."
+        """The prefix of the names of a type: its number, behind a character that no name of an event begins with."""
+        return f"{MARK}{self._type_numbers.setdefault(own, len(self._type_numbers))}."
 
     def _member_stats(self) -> Stats:
         """The sums of what the structures count."""

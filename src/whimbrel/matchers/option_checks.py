@@ -1,4 +1,4 @@
-"""Checks of the options of matchers: a bad one is a typed error, raised before anything is built."""
+"""Checks of the name and the options of a matcher: a bad one is a typed error, raised before anything is built."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ class MatcherOptionError(WhimbrelError, ValueError):
         self.expected = expected
         self.found = found
         super().__init__(f"Matcher {matcher!r}: expected {option} to be {expected}, but got {found!r}")
+
+
+class UnknownMatcher(WhimbrelError, ValueError):
+    """No matcher has the name that was `found`; `expected` are the names that there are."""
+
+    def __init__(self, expected: Iterable[str], found: object) -> None:
+        self.expected = tuple(expected)
+        self.found = found
+        super().__init__(f"Expected a matcher of {', '.join(self.expected)}, but got {found!r}")
 
 
 def check_integer(matcher: str, option: str, value: object, least: int, most: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
 
@@ -46,7 +47,18 @@ class FilterError(WhimbrelError):
         if len(line) > 120:  # show a window around the place
             left = max(0, column - 60)
             line, column = line[left : left + 120], column - left
-        return f" at line {self.line}, column {self.column}\n  {line}\n  {' ' * column}^"
+        return f" at line {self.line}, column {self.column}\n  {line}\n  {_blank(line[:column])}^"
+
+
+def _blank(text: str) -> str:
+    """Space of the width that the text has on a screen: tabs stay, wide letters are two, marks on letters none."""
+    if text.isascii():
+        return "\t".join(" " * len(part) for part in text.split("\t"))
+    return "".join(
+        letter if letter == "\t" else " " * ((unicodedata.east_asian_width(letter) in "WF") + 1)
+        for letter in text
+        if not unicodedata.combining(letter)
+    )
 
 
 class FilterSyntaxError(FilterError):

@@ -163,9 +163,20 @@ def is_lower_case(text: str) -> bool:
     return lower_case(text) == text
 
 
+def upper_case(text: str) -> str:
+    """The text in upper case, code point by code point; a letter that would become several stays.
+
+    >>> upper_case("straße")
+    'STRAßE'
+    """
+    if text.isascii():
+        return text.upper()
+    return "".join(upper if len(upper := letter.upper()) == 1 else letter for letter in text)
+
+
 def is_upper_case(text: str) -> bool:
-    """Whether no letter has another single letter as its upper case."""
-    return all(letter.upper() == letter or len(letter.upper()) > 1 for letter in text)
+    """Whether no letter has another one as its upper case."""
+    return upper_case(text) == text
 
 
 def pattern_key(pattern: Pattern) -> tuple[str, str]:
@@ -306,4 +317,5 @@ def _compile(regex: str) -> _Compiled:
         compiled: _Compiled = re2.compile(regex, options)
         return compiled
     except re2.error as error:
-        raise FilterError(f"Expected a regular expression, but got {regex!r}: {error}") from None
+        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error
+        raise FilterError(f"Expected a regular expression, but got {regex!r}: {reason}") from None

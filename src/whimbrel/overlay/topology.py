@@ -39,6 +39,7 @@ class Topology:
 
     def __init__(self) -> None:
         self.neighbours: dict[str, list[str]] = {}
+        self._leaders: dict[str, str] = {}  # by router, another one that it is connected with; not for the last of them
 
     @staticmethod
     def of_shape(shape: Shape, routers: int, random: Random) -> Topology:
@@ -55,11 +56,15 @@ class Topology:
 
     def link(self, one: str, two: str) -> None:
         """Link two routers; LinkClosesCycle if they are connected."""
-        found = self.path(one, two)
-        if found is not None:
-            raise LinkClosesCycle(found)
+        if self.are_connected(one, two):
+            raise LinkClosesCycle(self.path(one, two) or [])
+        self._leaders[self._leader(one)] = self._leader(two)
         self.neighbours.setdefault(one, []).append(two)
         self.neighbours.setdefault(two, []).append(one)
+
+    def are_connected(self, one: str, two: str) -> bool:
+        """Whether there is a path between two routers, without a search for it."""
+        return self._leader(one) == self._leader(two)
 
     def links(self) -> list[tuple[str, str]]:
         """All links, each once."""
@@ -87,3 +92,11 @@ class Topology:
         while out[-1] != one:
             out.append(before[out[-1]])
         return out[::-1]
+
+    def _leader(self, name: str) -> str:
+        """The router that all those connected with this one have in common. Shortens the way to it."""
+        leaders = self._leaders
+        while (above := leaders.get(name)) is not None:
+            leaders[name] = leaders.get(above, above)
+            name = above
+        return name

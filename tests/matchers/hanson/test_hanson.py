@@ -46,6 +46,13 @@ def test_the_trees_and_their_frozen_form_give_the_same_answers(
         assert matcher.match(event) == expected
 
 
+def test_a_removed_constant_at_the_root_hides_no_other_in_the_frozen_form() -> None:
+    matcher = filled(["a = 'b'", "a = 'c'", "a = 'd'"])
+    matcher.remove(1)
+    matcher.freeze()
+    assert [matcher.match({"a": value}) for value in "bcd"] == [[0], [], [2]]
+
+
 def test_the_equality_with_the_most_constants_is_chosen() -> None:
     texts = [f"kind = {i % 2} AND name = 'n{i}' AND price > {i}" for i in range(60)]
     matcher = filled(texts)

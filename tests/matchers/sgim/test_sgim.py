@@ -34,6 +34,11 @@ def sizes(matcher: Sgim, attribute: str) -> list[int]:
     return [len(group.members) for group in matcher._tables[attribute].classes[NUMBER].groups]
 
 
+def test_classes_of_the_narrowest_width_take_the_farthest_predicate() -> None:
+    matcher = filled([*(f"a = {number}e-323" for number in range(5)), "a = 1e300"])
+    assert [matcher.match({"a": value}) for value in (0, 3e-323, 1e300)] == [[0], [3], [5]]
+
+
 @given(st.integers(1, 1 << 40))
 def test_k_groups_are_the_fewest_with_two_to_the_k_at_least_n(n: int) -> None:
     k = group_count(n)

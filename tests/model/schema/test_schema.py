@@ -198,6 +198,14 @@ def test_elements_of_arrays_keep_together() -> None:
     assert Filter.parse("event_type = 'order'", schema=schema).matches(event)
 
 
+def test_an_event_whose_type_is_null_has_the_default_one_beside_arrays_too() -> None:
+    schema = Schema(default_type="order")
+    schema.create_attribute("items.price", "float")
+    schema.create_type("order", {"items.price": "optional multiple"})
+    event = schema.read({"event_type": None, "items": [{"price": 5}, {"price": 7}]})
+    assert event.values("event_type") == ("order",)
+
+
 def test_timestamps_are_read_from_text() -> None:
     schema = Schema(default_type="tick")
     schema.create_attribute("at", "timestamp")

@@ -16,6 +16,7 @@ from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import ROUTER_LINKS
 from whimbrel.overlay.router.router_messages import Announce, Subscribe, TreeRequest, TreeUpdate, WholeTree
 from whimbrel.overlay.tree.paths import PATHS, Interest, paths_of
+from whimbrel.overlay.tree.prefix import LARGEST_NUMBER
 from whimbrel.overlay.tree.tree_bytes import chained, encode_changes
 
 
@@ -78,6 +79,15 @@ def test_updates_of_unknown_trees_and_malformed_trees_change_nothing() -> None:
     router.handle("a", WholeTree((1, 5), b"\xc1 no tree"))
     assert router.version == (0, 0)
     assert router.counters.malformed == 1
+
+
+def test_no_announcement_drives_epochs_beyond_what_messages_hold() -> None:
+    router = a_router()
+    router.optimize(0.0)
+    told = router.handle("a", Announce(LARGEST_NUMBER, "z", (0, 0))).sent
+    assert {message.epoch for _, message in told if isinstance(message, Announce)} == {LARGEST_NUMBER}
+    router.subscribe("s", interest("x = 1"), 0.0)
+    assert [id for id, _ in router.publish(Event({"x": 1})).delivered] == ["s"]
 
 
 def test_removing_what_is_not_there_and_inserting_twice_is_no_harm() -> None:

@@ -164,14 +164,37 @@ def test_trees_come_back_from_bytes_and_other_bytes_are_refused(wanted: list[Fil
         decode_tree(noise, 0.5)
 
 
+ROOT: list[object] = [0, 0, [0, 0, None, 0, 4, 0, None, 0], [], []]
+
+
+def test_ranges_within_each_other_are_a_chain_whose_weights_and_bytes_are_right() -> None:
+    tree, _ = build([Filter.parse(f"x < {n * 37 % 100}") for n in range(100)])
+    tree._check()
+    again, _ = decode_tree(encode_tree(TreeSnapshot(tree, (1, 1))), 0.5)
+    again._check()
+    assert len(again) == len(tree) == 100 and again.root.weight == pytest.approx(tree.root.weight)
+    again.remove(next(iter(again)))
+    again._check()
+
+
 @pytest.mark.parametrize(
     "tree",
     [
         [b"", [1 << 40], ["x"], []],
         [b"", [b"k"], ["x"], [[0, 0, [], [], [-1]]]],
-        [b"", [], ["", "x"], [[0, 0, [], [], []], [1, 1, [2, 0, 1, 0, 2, 0, "a", 0], [], []]]],
+        [b"", [], ["", "x"], [ROOT, [1, 1, [2, 0, 1, 0, 2, 0, "a", 0], [], []]]],
+        [b"", [], ["", "x"], [ROOT, [1, 1, [], [], []]]],
+        [b"", [], ["", "x"], [ROOT, [1, 1, [1, 1, "a", 0, 2, 0, None, 0], [], []]]],
+        [b"", [], ["", "x"], [ROOT, [1, 1, [9, 1, "a", 0, 9, 1, "a", 1], [], []]]],
     ],
-    ids=["keys that are numbers", "a place below zero", "values that cannot be compared"],
+    ids=[
+        "keys that are numbers",
+        "a place below zero",
+        "values that cannot be compared",
+        "no values",
+        "a number that is text",
+        "an unknown type",
+    ],
 )
 def test_trees_of_odd_parts_are_refused(tree: list[object]) -> None:
     store = TreeStore()

@@ -70,6 +70,8 @@ class Hanson(BaseMatcher):
 
     def freeze(self) -> None:
         """Compile everything that is stored."""
+        for tree in self._trees.values():
+            tree.drop_unused_keys()  # only constants of filters have ranks that are in order
         self._frozen = FrozenHanson(self._conjunctions.values(), self._trees, self._residuals)
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:

@@ -133,7 +133,7 @@ class IbsTree:
             if not self._uses[key]:
                 del self._uses[key]
         if self.nodes > 2 * len(self._uses) + 8:
-            self.rebuild()
+            self.drop_unused_keys()
 
     def search(self, value: Key, found: list[MarkedInterval]) -> int:
         """Append the intervals that contain a value, each once; how many nodes that took. O(log n + found)."""
@@ -156,8 +156,10 @@ class IbsTree:
         """The interval of all values of the type, which has no end to be a key and so no marks."""
         return self.intervals.get((edge(self.kind), edge(self.kind + 1)))
 
-    def rebuild(self) -> None:
-        """A tree of the keys in use, as flat as can be."""
+    def drop_unused_keys(self) -> None:
+        """Build the tree anew from the keys in use, as flat as can be, if it has others."""
+        if self.nodes == len(self._uses):
+            return
         keys = sorted(self._uses)
         self.nodes = len(keys)
         self.root = _tree(keys, 0, len(keys))

@@ -118,7 +118,7 @@ class PredicateClasses:
             return bisect_right(self._starts, predicate.place)
         if self._width == 0:
             return 0
-        return min(max(int((predicate.position - self._origin) / self._width), 0), len(self.groups) - 1)
+        return int(min(max((predicate.position - self._origin) / self._width, 0), len(self.groups) - 1))
 
     def _regroup(self) -> None:
         members = [member for group in self.groups for member in group.members.values()]

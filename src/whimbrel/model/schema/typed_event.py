@@ -32,7 +32,10 @@ class TypedEvent(Event):
     __slots__ = ("_plain", "schema")
 
     def __init__(self, schema: Schema, plain: Event, codes: Mapping[str, Mapping[SortKey, SortKey]]) -> None:
-        """Take the coded keys of each attribute that `schema` codes or adds; the others stay as they are."""
+        """Take the coded keys of each attribute that `schema` codes or adds; the others stay as they are.
+
+        The type attribute has no code for null: an event whose type is null has the default type in its place.
+        """
         self.schema = schema
         self._plain = plain
         self.has_elements = plain.has_elements
@@ -62,7 +65,7 @@ def _recoded(
         out[name] = (
             [(key, ()) for key in coded.values()]
             if occurrences is None
-            else [(coded[key], elements) for key, elements in occurrences]
+            else [(coded[key], elements) for key, elements in occurrences if key in coded]
             + [(code, ()) for key, code in coded.items() if all(key != one for one, _ in occurrences)]
         )
     return out

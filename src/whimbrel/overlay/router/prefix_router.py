@@ -20,7 +20,7 @@ from whimbrel.overlay.router.router_messages import (
     WholeTree,
 )
 from whimbrel.overlay.router.view import TreeView
-from whimbrel.overlay.tree.prefix import EMPTY_VERSION, MalformedPrefix, Prefix, Version
+from whimbrel.overlay.tree.prefix import EMPTY_VERSION, LARGEST_NUMBER, MalformedPrefix, Prefix, Version
 from whimbrel.overlay.tree.tree_bytes import MalformedTree, encode_changes, encode_tree
 from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 from whimbrel.overlay.tree.tree_store import LIVE_VERSIONS, TreeStore
@@ -86,7 +86,7 @@ class PrefixRouter(Router):
 
     def optimize(self, now: float) -> Effects:
         """Become the optimizer, in a new epoch. The filters that are here come first."""
-        self._epoch += 1
+        self._epoch = min(self._epoch + 1, LARGEST_NUMBER)  # a peer may have announced any epoch
         self._leader, self._toward, self._is_new = self.name, None, True
         self.optimizer = TreeOptimizer(self._epoch, self._trees, self._settings.optimizer)
         for key in sorted(self.interests):

@@ -35,6 +35,11 @@ class ChildLane(Generic[Child]):
             place = bisect_left(self.lows, low)
             del self.lows[place], self.highs[place], self.children[place]
 
+    def covering(self, low: Cut, high: Cut) -> Child | None:
+        """The child that has all values between two cuts in one of its intervals; None if there is none."""
+        place = bisect_right(self.lows, low) - 1
+        return self.children[place] if place >= 0 and high <= self.highs[place] else None
+
     def overlapping(self, values: IntervalSet) -> Iterator[Child]:
         """The children that share a value with the set, each once, and perhaps some that only touch it."""
         seen: set[int] = set()

@@ -23,12 +23,14 @@ Version: TypeAlias = tuple[int, int]
 EMPTY_VERSION: Version = (0, 0)
 """The tree without nodes, which every router has."""
 
+LARGEST_NUMBER = (1 << 31) - 1
+"""The largest number that a prefix, or a message of a broker, can hold: of a node, of an epoch."""
+
 PREFIX_NODES = Limit("prefix nodes", 16_384, "nodes of a tree", "every router reads them for every event")
 PREFIX_BYTES = Limit("prefix bytes", 65_536, "bytes", "a prefix travels with every event")
 
 CHECK_BYTES = 4
 _FORMAT = 1
-_MAXIMUM = (1 << 31) - 1
 _NONE = np.empty(0, np.int32)
 
 
@@ -134,7 +136,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
         number |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
         if byte < 128:
-            if number > _MAXIMUM:
+            if number > LARGEST_NUMBER:
                 break
             return number, at
     raise MalformedPrefix("numbers below 2^31", "others, or too few bytes")

@@ -23,6 +23,8 @@ from whimbrel.overlay.tree.paths import Path
 
 PIECES = 4_096
 """Pieces that one path may be split into. A path with more is shortened, which widens it."""
+_NEGLIGIBLE = 1e-15
+"""Changes of a node's weight that are not told its ancestors: a chain of nodes may be thousands deep."""
 
 
 class Node:
@@ -103,6 +105,7 @@ class RoutingTree:
         tree = RoutingTree(decay)
         tree._where = {key: [] for key in keys}
         branch: list[Node] = []
+        made: list[Node] = []
         for depth, attribute, values, pattern, ends in nodes:
             if depth > len(branch) or (depth == 0) != (not branch):
                 raise ValueError(f"a node at depth {depth} after one at depth {len(branch) - 1}")
@@ -110,12 +113,15 @@ class RoutingTree:
             node = Node(attribute, values, pattern, branch[-1]) if depth else tree.root
             if depth:
                 tree._attach(node)
-                tree._nodes += 1
-                tree._add_weight(branch[-1], 1.0, 0.0, 0.0)
+                made.append(node)
             for number in ends:
                 node.ends[keys[number]] = 1
                 tree._where[keys[number]].append(node)
             branch.append(node)
+        for node in reversed(made):  # children before their parents
+            assert node.parent is not None
+            node.parent.weight += 1 + decay * node.weight
+        tree._nodes = len(made)
         tree.mark_published()
         return tree
 
@@ -189,6 +195,13 @@ class RoutingTree:
     ) -> None:
         """Place a set of values below a node: what it shares with siblings below those, the rest in its own node."""
         lane = node.lanes.get(name)
+        if len(values.cuts) == 2:  # most sets: ranges and points, below each other in long chains
+            low, high = values.cuts
+            while lane is not None and (around := lane.covering(low, high)) is not None:
+                if around.values.cuts == values.cuts:
+                    pending.append((around, step + 1, None))
+                    return
+                node, lane = around, around.lanes.get(name)
         covered: list[Node] = []
         rest = values
         if lane is not None:
@@ -299,9 +312,9 @@ class RoutingTree:
         return node
 
     def _add_weight(self, node: Node, weight: float, added: float, removed: float) -> None:
-        """Add to the sums of a node and of its ancestors. All that is below a new node is new."""
+        """Add to the sums of a node and of those ancestors for which it counts. All that is below a new node is new."""
         decay = self.decay
-        while True:
+        while max(abs(weight), abs(added), abs(removed)) > _NEGLIGIBLE:
             self._touch(node)
             node.weight += weight
             node.added += added

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -17,6 +18,7 @@ from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.intervals import Cut, IntervalSet
 from whimbrel.model.limits import Limit
 from whimbrel.model.patterns import Substring, Suffix
+from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP
 from whimbrel.overlay.tree.paths import KEY_BYTES, Interest
 from whimbrel.overlay.tree.routing_tree import RoutingTree
 from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
@@ -24,6 +26,7 @@ from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 TREE_BYTES = Limit("tree bytes", 1 << 30, "bytes", "a tree is decoded whole, in memory")
 
 _LARGE = 1 << 63
+_TYPES = {BOOLEAN: bool, NUMBER: int | float, STRING: str, TIMESTAMP: int}
 _Place: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 _tree = msgspec.msgpack.Decoder(
     tuple[bytes, list[bytes], list[str], list[tuple[_Place, _Place, list[Any], list[tuple[str, str]], list[_Place]]]]
@@ -74,13 +77,17 @@ def decode_tree(data: bytes, decay: float) -> tuple[RoutingTree, bytes]:
         digest, keys, names, rows = _tree.decode(data)
         nodes = [(depth, *_node(names[name], cuts, patterns), ends) for depth, name, cuts, patterns, ends in rows]
         return RoutingTree.rebuilt(decay, keys, nodes), digest
-    except (msgspec.DecodeError, ValueError, TypeError, IndexError, RecursionError) as error:
+    except (msgspec.DecodeError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise MalformedTree(str(error)) from None
 
 
 def _node(name: str, cuts: list[Any], patterns: list[tuple[str, str]]) -> tuple[str, IntervalSet, Constraint | None]:
     parts = list(map(_value, cuts))
     read: list[Cut] = [(parts[at], parts[at + 1], parts[at + 2], parts[at + 3]) for at in range(0, len(parts), 4)]
+    if not read or len(read) % 2 or not all(one < two for one, two in pairwise(read)):
+        raise ValueError("a node without an increasing list of bounds")
+    if not all(isinstance(value, _TYPES[kind]) for kind, is_finite, value, _ in read if is_finite):
+        raise ValueError("a bound of another type")
     values = IntervalSet(tuple(read))
     include = tuple(Suffix(text) if kind == "Suffix" else Substring(text) for kind, text in patterns)
     return name, values, Constraint(values=values, include=include) if include else None
