@@ -84,6 +84,37 @@ def test_heads_must_come_in_time_and_have_an_end(tmp_path: Path) -> None:
         assert httpx.get(f"{process.url}/healthz", trust_env=False).status_code == 200
 
 
+def test_a_head_that_is_too_long_is_refused_in_words_however_it_comes(broker: BrokerProcess) -> None:
+    """In one piece; in several; as a URL; as trailers behind a body, which the parser would keep without end."""
+    chunked = b"POST /events HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n"
+    for pieces in [
+        [b"GET /healthz HTTP/1.1\r\nx-a: " + b"a" * 40_000 + b"\r\n\r\n"],
+        [b"GET /healthz HTTP/1.1\r\nx-a: ", *[b"a" * 10_000] * 100],
+        [b"GET /healthz?" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n"],
+        [chunked + b"0\r\nx-a: ", *[b"a" * 10_000] * 100],
+        [chunked + b"0\r\n", *[b"x-a: a\r\n" * 1_000] * 100],
+        [chunked + b"1;", *[b"a" * 10_000] * 100],
+    ]:
+        with raw(broker) as connection:
+            with contextlib.suppress(OSError):  # it may be closed before all is sent
+                for piece in pieces:
+                    connection.sendall(piece)
+            assert b"431" in rest_of(connection)[:12]
+    with raw(broker) as connection:
+        connection.sendall(b"this is not HTTP\r\n\r\n")
+        assert rest_of(connection).endswith(
+            b'{"error":{"code":"bad-request","message":"Expected a request of HTTP/1.1"}}'
+        )
+
+
+def test_a_long_body_is_not_part_of_the_head_that_follows_it(broker: BrokerProcess) -> None:
+    body = b'"' + b"x" * 60_000 + b'"'
+    with raw(broker) as connection:
+        connection.sendall(b"POST /events HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n" % len(body))
+        connection.sendall(body + b"GET /healthz HTT")
+        assert connection.recv(15) == b"HTTP/1.1 200 OK"
+
+
 def test_bombs_stay_packed(broker: BrokerProcess, http: httpx.Client) -> None:
     bomb = gzip.compress(b" " * (64 << 20))
     for encoding in ("gzip", "GZIP", "deflate", "br", "identity, gzip"):

@@ -81,6 +81,31 @@ def test_the_playground_explains_a_filter_while_it_is_typed(broker: BrokerProces
 
 
 @needs_browser
+def test_a_slow_answer_about_an_older_filter_does_not_hide_the_newer_one(
+    broker: BrokerProcess, browser: Browser
+) -> None:
+    browser.go(broker.url)
+    browser.wait("document.querySelector('main').hidden === false")
+    browser.type("#filter", "data.old=0")
+    browser.wait("document.getElementById('canonical').innerText === 'data.old = 0'")
+    browser.run(
+        """{
+        const ask = window.fetch;
+        window.held = {};
+        window.fetch = (path, options) => path.endsWith("/validate")
+            ? new Promise((go) => { held[JSON.parse(options.body).filter] = () => ask(path, options).then(go); })
+            : ask(path, options);
+        }"""
+    )
+    for filter in ("data.a=1", "data.b=2"):
+        browser.type("#filter", filter)
+        browser.wait(f"'{filter}' in held")
+    browser.run("held['data.a=1']().then(() => undefined)")
+    browser.run("held['data.b=2']().then(() => undefined)")
+    browser.wait("document.getElementById('canonical').innerText === 'data.b = 2'", 10)
+
+
+@needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, True)], ids=["phone", "dark"])
 def test_the_page_fits_a_phone_and_a_dark_room(broker: BrokerProcess, width: int, dark: bool, tmp_path: Path) -> None:
     with Browser(width, 900, dark) as browser:

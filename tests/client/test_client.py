@@ -17,6 +17,8 @@ from whimbrel.client import (
     AsyncClient,
     Client,
     Message,
+    Publisher,
+    PublisherClosed,
     PublishResult,
     Refused,
     StreamEnded,
@@ -214,6 +216,69 @@ def test_an_event_that_waits_cannot_be_called_back() -> None:
         assert not any(future.cancel() for future in futures)
         futures += [publisher.send({"n": n}) for n in range(3, 20)]
     assert [future.result(10).offset for future in futures] == list(range(20))
+
+
+def test_a_client_does_not_pause_after_its_last_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[int] = []
+    monkeypatch.setattr(wire, "pause", lambda attempt, _: pauses.append(attempt) or 0.0)
+    with Client(f"http://127.0.0.1:{free_port()}", attempts=3) as client:
+        with pytest.raises(Unreachable) as caught:
+            client.read("a")
+        assert caught.value.attempts == 3 and pauses == [0, 1]
+
+
+def test_a_closed_publisher_refuses_events_instead_of_keeping_them() -> None:
+    """Also those that wait for their turn when it closes."""
+    answering = threading.Event()
+
+    def publish(events: list[Event]) -> list[PublishResult]:
+        answering.wait(10)
+        return [PublishResult(event["n"]) for event in events]
+
+    late: list[type[BaseException]] = []
+
+    def send_late() -> None:
+        try:
+            publisher.send({"n": 2})
+        except PublisherClosed as error:
+            late.append(type(error))
+
+    publisher = ThreadedPublisher(publish, 1, 0.0, 1)
+    with pytest.raises(PublisherClosed):
+        publisher.send({"n": 0})
+    publisher.__enter__()
+    first = publisher.send({"n": 1})
+    waiting, closing = threading.Thread(target=send_late), threading.Thread(target=publisher.__exit__)
+    waiting.start()
+    closing.start()
+    waiting.join(10)
+    answering.set()
+    closing.join(10)
+    assert first.result(10).offset == 1 and late == [PublisherClosed]
+    with pytest.raises(PublisherClosed):
+        publisher.send({"n": 3})
+
+
+def test_a_closed_publisher_of_a_loop_refuses_events_too() -> None:
+    async def run() -> None:
+        answering = asyncio.Event()
+
+        async def publish(events: list[Event]) -> list[PublishResult]:
+            await answering.wait()
+            return [PublishResult(event["n"]) for event in events]
+
+        publisher = Publisher(publish, 1, 0.0, 1)
+        async with publisher:
+            first = await publisher.send({"n": 1})
+            waiting = asyncio.create_task(publisher.send({"n": 2}))
+            await asyncio.sleep(0)
+            asyncio.get_running_loop().call_soon(answering.set)
+        assert (await first).offset == 1
+        for late in (waiting, publisher.send({"n": 3})):
+            with pytest.raises(PublisherClosed):
+                await late
+
+    asyncio.run(asyncio.wait_for(run(), 20))
 
 
 def test_a_pull_may_take_longer_than_other_calls(broker: BrokerProcess) -> None:

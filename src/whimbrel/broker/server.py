@@ -19,12 +19,14 @@ from typing import Any
 
 import uvicorn
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from whimbrel.broker.http.app import application
+from whimbrel.broker.http.exchange import RequestTimeout, error_answer
 from whimbrel.broker.logs import configure_logs
 from whimbrel.broker.peering.connector import Connector
 from whimbrel.broker.peering.peering import Peering
+from whimbrel.broker.requests.errors import BadRequest, BrokerError, HeadTooLarge
 from whimbrel.broker.requests.settings import BadSettings, Settings
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.spark_process import child_address
@@ -46,11 +48,16 @@ _GC_OBJECTS = 50_000
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with bounds on the head of a request: a client that sends it slowly, or without end, is cut off."""
+    """HTTP/1.1 with bounds on all that is no body: a client that sends it slowly, or without end, is cut off.
+
+    The parser keeps what it has read of a head, or of the trailers behind a body, however long they are. So bytes are
+    counted that bring neither a whole head nor a piece of a body.
+    """
 
     settings = Settings()
     _timer: asyncio.TimerHandle | None = None
-    _head = 0
+    _unfinished = 0
+    _has_progress = False
 
     def connection_made(self, transport: Any) -> None:
         """Start the clock. A connection above the limit is closed at once."""
@@ -61,43 +68,65 @@ class GuardedProtocol(HttpToolsProtocol):
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
-        """Count the bytes of a head that is not whole yet."""
+        """Count the bytes that the parser keeps to itself."""
+        self._has_progress = False
         super().data_received(data)
-        if self._timer is not None:
-            self._head += len(data)
-            if self._head > HEADER_BYTES:
-                self._cut()
+        self._unfinished = 0 if self._has_progress else self._unfinished + len(data)
+        if self._unfinished > HEADER_BYTES:
+            self._refuse(_too_long())
 
     def on_message_begin(self) -> None:
-        """Count the bytes of a new head from here on."""
+        """Start the clock for a new head."""
         super().on_message_begin()
         if self._timer is None:
             self._expect_head()
 
     def on_headers_complete(self) -> None:
-        """Stop the clock: the head is complete."""
+        """Stop the clock: the head is complete. One that came too fast to be cut off may be too long."""
         self._stop_timer()
+        self._unfinished = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if self._unfinished > HEADER_BYTES:
+            raise ValueError("the head is too long")  # which uvicorn answers with `send_400_response`
+        self._has_progress = True
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body."""
+        self._has_progress = True
+        super().on_body(body)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
         self._stop_timer()
         super().connection_lost(exc)
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, or whose head is too long."""
+        self._refuse(_too_long() if self._unfinished > HEADER_BYTES else BadRequest("Expected a request of HTTP/1.1"))
+
     def _expect_head(self) -> None:
-        self._head = 0
-        self._timer = self.loop.call_later(self.settings.head_seconds, self._cut)
+        seconds = self.settings.head_seconds
+        error = RequestTimeout(f"Expected the head of a request within {seconds:g} seconds")
+        self._timer = self.loop.call_later(seconds, self._refuse, error)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _cut(self) -> None:
+    def _refuse(self, error: BrokerError) -> None:
+        """Answer, in the form that all errors have, and close the connection."""
         self._stop_timer()
         if not self.transport.is_closing():
-            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            answer = error_answer(error)
+            head = [b"%b: %b\r\n" % header for header in answer.raw_headers]
+            closing = [*head, b"connection: close\r\n\r\n", bytes(answer.body)]
+            self.transport.write(STATUS_LINE[error.status] + b"".join(closing))
             self.transport.close()
+
+
+def _too_long() -> HeadTooLarge:
+    return HeadTooLarge(f"Expected a head, and trailers, of at most {HEADER_BYTES:,} bytes")
 
 
 def serve(settings: Settings, started: Callable[[str], None] | None = None) -> int:

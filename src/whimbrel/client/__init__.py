@@ -16,7 +16,15 @@ if find_spec("httpx") is None:
     raise MissingExtra("httpx", "broker")
 
 from whimbrel.client.asynchronous import AsyncClient
-from whimbrel.client.errors import BadAuthority, ClientError, Gone, Refused, StreamEnded, Unreachable
+from whimbrel.client.errors import (
+    BadAuthority,
+    ClientError,
+    Gone,
+    PublisherClosed,
+    Refused,
+    StreamEnded,
+    Unreachable,
+)
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.synchronous import Client
 from whimbrel.client.threaded_publisher import ThreadedPublisher
@@ -31,6 +39,7 @@ __all__ = [
     "Message",
     "PublishResult",
     "Publisher",
+    "PublisherClosed",
     "Refused",
     "StreamEnded",
     "ThreadedPublisher",

@@ -27,6 +27,13 @@ class BadAuthority(ClientError):
         super().__init__(f"Expected a file of certificates in PEM, but: {problem} - at {path}")
 
 
+class PublisherClosed(ClientError):
+    """A publisher that sends nothing: its `with` block has not begun, or is over."""
+
+    def __init__(self) -> None:
+        super().__init__("Expected a publisher inside its `with` block, but it is closed: the event was not sent")
+
+
 class Refused(ClientError):
     """The broker refused a request: its `status`, and the `code` of the reason."""
 

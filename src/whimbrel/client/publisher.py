@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Self
 
+from whimbrel.client.errors import PublisherClosed
 from whimbrel.client.wire import Event, PublishResult
 
 
@@ -22,24 +23,33 @@ class Publisher:
         self._publish = publish
         self._batch = batch
         self._linger = linger
-        self._room = asyncio.Semaphore(pending)
+        self._free = asyncio.Semaphore(pending)
+        self._is_open = False
         self._queue: asyncio.Queue[tuple[Event, asyncio.Future[PublishResult]] | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
+        self._is_open = True
         self._task = asyncio.create_task(self._run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
         assert self._task is not None
+        self._is_open = False
         self._queue.put_nowait(None)
         await self._task
 
     async def send(self, event: Event) -> asyncio.Future[PublishResult]:
-        """Queue an event; waits while too many are pending. The future gives its result once it is on disk."""
-        await self._room.acquire()
+        """Queue an event; waits while too many are pending. The future gives its result once it is on disk.
+
+        PublisherClosed if the publisher is closed, also while this waits.
+        """
+        await self._free.acquire()
+        if not self._is_open:
+            self._free.release()
+            raise PublisherClosed
         future: asyncio.Future[PublishResult] = asyncio.get_running_loop().create_future()
-        future.add_done_callback(lambda _: self._room.release())
+        future.add_done_callback(lambda _: self._free.release())
         self._queue.put_nowait((event, future))
         return future
 

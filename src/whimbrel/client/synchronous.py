@@ -206,8 +206,9 @@ class Client:
 
     def call(self, call: Call) -> bytes:
         """Send a request and return the answer's content; again if that does no harm and the broker was not there."""
-        problem = ""
-        for attempt in range(self._attempts):
+        attempt = 0
+        while True:
+            attempt += 1
             headers: Mapping[str, str] = {}
             try:
                 answer = self._http.request(
@@ -215,16 +216,15 @@ class Client:
                     timeout=self._timeout + call.patience,
                 )  # fmt: skip
             except httpx.TransportError as error:
-                problem = str(error) or type(error).__name__
-                if not (call.repeatable or isinstance(error, httpx.ConnectError)):
-                    raise Unreachable(self.url, problem, attempt + 1) from error
+                is_harmless = call.repeatable or isinstance(error, httpx.ConnectError)
+                if attempt >= self._attempts or not is_harmless:
+                    raise Unreachable(self.url, str(error) or type(error).__name__, attempt) from error
             else:
-                if not call.is_retried(answer.status_code) or attempt + 1 == self._attempts:
+                if attempt >= self._attempts or not call.is_retried(answer.status_code):
                     wire.check(answer.status_code, answer.content, call.accepted)
                     return answer.content
-                problem, headers = f"status {answer.status_code}", answer.headers
-            time.sleep(wire.pause(attempt, headers))
-        raise Unreachable(self.url, problem, self._attempts)
+                headers = answer.headers
+            time.sleep(wire.pause(attempt - 1, headers))
 
     def _object(self, call: Call) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(self.call(call))

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from time import monotonic
 from typing import Self, TypeAlias
 
+from whimbrel.client.errors import PublisherClosed
 from whimbrel.client.wire import Event, PublishResult
 
 _Item: TypeAlias = tuple[Event, "Future[PublishResult]"]
@@ -29,28 +30,34 @@ class ThreadedPublisher:
         self._linger = linger
         self._pending = pending
         self._waiting: deque[_Item] = deque()
-        self._open = 0  # events that are not on disk yet
-        self._closing = False
+        self._unsaved = 0  # events that are not on disk yet
+        self._is_open = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="whimbrel-publisher", daemon=True)
 
     def __enter__(self) -> Self:
+        self._is_open = True
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._changed:
-            self._closing = True
+            self._is_open = False
             self._changed.notify_all()
         self._thread.join()
 
     def send(self, event: Event) -> Future[PublishResult]:
-        """Queue an event; waits while too many are pending. The future gives its result once it is on disk."""
+        """Queue an event; waits while too many are pending. The future gives its result once it is on disk.
+
+        PublisherClosed if the publisher is closed, also while this waits.
+        """
         future: Future[PublishResult] = Future()
         future.set_running_or_notify_cancel()  # from now on it cannot be cancelled
         with self._changed:
-            self._changed.wait_for(lambda: self._open < self._pending)
-            self._open += 1
+            self._changed.wait_for(lambda: self._unsaved < self._pending or not self._is_open)
+            if not self._is_open:
+                raise PublisherClosed
+            self._unsaved += 1
             self._waiting.append((event, future))
             self._changed.notify_all()
         return future
@@ -59,15 +66,15 @@ class ThreadedPublisher:
         while batch := self._gathered():
             self._send(batch)
             with self._changed:
-                self._open -= len(batch)
+                self._unsaved -= len(batch)
                 self._changed.notify_all()
 
     def _gathered(self) -> list[_Item]:
         """The next batch, when it is full or has waited long enough; empty at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing)
+            self._changed.wait_for(lambda: self._waiting or not self._is_open)
             deadline = monotonic() + self._linger
-            while len(self._waiting) < self._batch and not self._closing and monotonic() < deadline:
+            while len(self._waiting) < self._batch and self._is_open and monotonic() < deadline:
                 self._changed.wait(deadline - monotonic())
             return [self._waiting.popleft() for _ in range(min(self._batch, len(self._waiting)))]
 

@@ -241,6 +241,19 @@ def test_a_peer_with_too_many_filters_is_heard_up_to_the_limit(tmp_path: Path) -
         assert link_of(broker)["connected"]
 
 
+def test_what_a_peer_says_it_has_counts_for_one_connection(tmp_path: Path) -> None:
+    text = "data.n = 1"
+    with OverlayBroker(tmp_path, "b") as broker, broker.client() as client:
+        client.create(text)
+        with linked(broker) as peer:
+            peer.say(wire.HeldFilters([interest_key("", text)], True))
+            peer.say(wire.Events([event(1)]))
+            peer.hear(wire.Ack)
+        with linked(broker) as peer:
+            peer.say(wire.HeldFilters([], False))
+            assert peer.hear(wire.Filters).added == [("", text)]
+
+
 def test_trees_that_are_none_are_not_used(broker: OverlayBroker) -> None:
     with linked(broker) as peer:
         version = broker.overlay()["routing"]["version"]

@@ -108,6 +108,7 @@ class Connector:
         """
         async with self._opening:
             link = await self._admit(hello, name, since, principal)
+            link.held_keys.clear()  # what it told before a connection broke is told again
             session = LinkSession(self._peering, link, connection)
             self._peering.sessions[link.peer] = session
             return session

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from whimbrel.broker.peering.wire import Edge, Region
-from whimbrel.overlay.topology import LinkClosesCycle, Topology
+from whimbrel.overlay.topology import Topology
 
 
 def joined(regions: Iterable[Region]) -> Region:
@@ -22,17 +22,17 @@ def joined(regions: Iterable[Region]) -> Region:
     return whole
 
 
-def topology_of(edges: Iterable[Edge]) -> tuple[Topology, list[tuple[Edge, list[str]]]]:
-    """The tree of the oldest links, and those that would close a cycle, each with the path beside it."""
+def topology_of(edges: Iterable[Edge]) -> tuple[Topology, list[Edge]]:
+    """The tree of the oldest links, and those that would close a cycle."""
     topology = Topology()
-    closing: list[tuple[Edge, list[str]]] = []
+    closing: list[Edge] = []
     for one, two, since in sorted({(min(edge[:2]), max(edge[:2]), edge[2]) for edge in edges}, key=_age):
         if two in topology.neighbours.get(one, ()):
             continue  # both ends have told it, with different times
-        try:
+        if topology.are_connected(one, two):
+            closing.append((one, two, since))
+        else:
             topology.link(one, two)
-        except LinkClosesCycle as error:
-            closing.append(((one, two, since), error.path))
     return topology, closing
 
 

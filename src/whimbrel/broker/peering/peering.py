@@ -336,11 +336,11 @@ class Peering:
             if peer != but:
                 session.say(wire.RegionChange(self.region(but=peer)))
         whole = self.region()
-        _, closing = overlay_regions.topology_of(whole.edges)
-        for (one, two, _), path in closing:
+        topology, closing = overlay_regions.topology_of(whole.edges)
+        for one, two, _ in closing:
             peer = two if one == self.id else one
             if self.id in (one, two) and peer in self.sessions:
-                told = overlay_regions.in_names(path, whole.names)
+                told = overlay_regions.in_names(topology.path(one, two) or (), whole.names)
                 reason = f"Expected a link that closes no cycle, but got one beside {told}"
                 self.refused_peers += 1
                 self.note_trouble(self.links[peer].name, reason)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from statistics import median
 from typing import Any
 
 from whimbrel.broker.peering.link import Link
+from whimbrel.broker.peering.overlay_regions import topology_of
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.peering.routing import LinkRouter
 from whimbrel.overlay.picture import Drawing, draw_overlay
-from whimbrel.overlay.topology import LinkClosesCycle, Topology
 
 _LINK_COUNTS = ("events_in", "events_out", "repeated_events", "refused_events", "refused_prefixes", "refused_messages")
 _ROUTER_COUNTS = (
@@ -41,11 +40,8 @@ async def overlay_status(peering: Peering) -> dict[str, Any]:
 async def overlay_picture(peering: Peering) -> str:
     """The overlay as SVG: this broker on top, events of both ways on each link, links that are not connected dashed."""
     region = peering.region()
-    topology = Topology()
-    topology.neighbours[peering.id] = []
-    for one, two, _ in region.edges:
-        with suppress(LinkClosesCycle):
-            topology.link(one, two)
+    topology, _ = topology_of(region.edges)
+    topology.neighbours = {peering.id: [], **topology.neighbours}  # this one first
     drawing = Drawing(topology, {id: name or id[:8] for id, name in region.names.items()})
     for link in peering.links.values():
         drawing.counts[peering.id, link.peer] = link.events_in + link.events_out

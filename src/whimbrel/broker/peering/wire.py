@@ -246,19 +246,16 @@ class Assembler:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._message = bytearray()
 
     def add(self, frame: bytes) -> bytes | None:
         """Take a frame; the message, if it is whole now. BadLink if it is too large."""
         if not frame or frame[0] > 1:
             raise BadLink("bad-message", "Expected a frame that begins with 0 or 1")
-        self._size += len(frame) - 1
-        if self._size > self.limit:
+        if len(self._message) + len(frame) - 1 > self.limit:
             raise BadLink("too-large", f"Expected a message of at most {self.limit:,} bytes, but got more")
-        self._parts.append(frame[1:])
+        self._message += memoryview(frame)[1:]
         if frame[0]:
             return None
-        whole = b"".join(self._parts)
-        self._parts, self._size = [], 0
+        whole, self._message = bytes(self._message), bytearray()
         return whole

@@ -114,6 +114,13 @@ class TooManyRequests(BrokerError):
         self.retry_after = retry_after
 
 
+class HeadTooLarge(BrokerError):
+    """The head of a request, or the trailers behind its body, above the limit of bytes."""
+
+    status = 431
+    code = "too-large"
+
+
 class NoSpace(BrokerError):
     """The disk is nearly full: events and subscriptions are refused until there is space again."""
 

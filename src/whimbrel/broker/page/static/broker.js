@@ -23,13 +23,18 @@ export async function call(method, path, body) {
   return content;
 }
 
-/** Only the newest of several requests counts: an answer that was overtaken is dropped. */
+/** Only the newest of several requests counts: what came of one that was overtaken is dropped. Says whether it was shown. */
 export function latest() {
   let newest = 0;
   return async (work, show) => {
     const mine = ++newest;
-    const result = await work();
-    if (mine === newest) show(result);
+    try {
+      const result = await work();
+      if (mine === newest) show(result);
+    } catch (error) {
+      if (mine === newest) throw error;
+    }
+    return mine === newest;
   };
 }
 

@@ -2,12 +2,14 @@
 
 const SECONDS = 300;
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const clock = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 function axes() {
   const line = { stroke: colour("--line"), width: 1 };
   const axis = { stroke: colour("--quiet"), grid: line, ticks: line };
-  return [axis, { ...axis, size: 54, values: (_, ticks) => ticks.map((tick) => compact.format(tick)) }];
+  const times = (_, ticks) => ticks.map((tick) => clock.format(tick * 1000));
+  return [{ ...axis, space: 80, size: 30, values: times }, { ...axis, size: 54, values: (_, ticks) => ticks.map((tick) => compact.format(tick)) }];
 }
 
 function chart(place, names) {

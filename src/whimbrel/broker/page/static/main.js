@@ -30,31 +30,36 @@ function state(name, text) {
   show("state", text);
 }
 
-function follow(playground) {
+/** Make the parts that show the feed, once. Returns what opens the feed, which may be lost and opened again. */
+function follower(playground) {
   const charts = new Charts(byId("rates"), byId("latency"));
   const tail = new Tail((event) => playground.bring(event));
-  const feed = new EventSource("/live");
-  feed.addEventListener("history", (event) => {
-    state("live", "live");
-    charts.begin(JSON.parse(event.data));
-  });
-  feed.addEventListener("second", (event) => {
-    const second = JSON.parse(event.data);
-    charts.add(second.sample);
-    showSample(second.sample);
-    tail.add(second.tail);
-    tail.busiest(second.busiest);
-    playground.saw(second.tail);
-  });
-  feed.addEventListener("end", () => { feed.close(); location.reload(); });
-  feed.onerror = async () => {
-    state("down", "reconnecting");
-    if (feed.readyState === EventSource.CLOSED) setTimeout(start, 3000);
+  showOverlay();
+  setInterval(showOverlay, OVERLAY_SECONDS * 1000);
+  return () => {
+    const feed = new EventSource("/live");
+    feed.addEventListener("history", (event) => {
+      state("live", "live");
+      charts.begin(JSON.parse(event.data));
+    });
+    feed.addEventListener("second", (event) => {
+      const second = JSON.parse(event.data);
+      charts.add(second.sample);
+      showSample(second.sample);
+      tail.add(second.tail);
+      tail.busiest(second.busiest);
+      playground.saw(second.tail);
+    });
+    feed.addEventListener("end", () => { feed.close(); location.reload(); });
+    feed.onerror = () => {
+      state("down", "reconnecting");
+      if (feed.readyState === EventSource.CLOSED) setTimeout(start, 3000);
+    };
   };
 }
 
 async function showOverlay() {
-  const { links } = await call("GET", "/overlay");
+  const { links } = await call("GET", "/overlay").catch(() => ({ links: [] })); // the feed tells when there is no answer
   byId("overlay").hidden = byId("overlay-link").hidden = links.length === 0;
   if (links.length) {
     byId("overlay-map").src = `/overlay.svg?at=${Date.now()}`;
@@ -70,6 +75,7 @@ async function showOverlay() {
 }
 
 let playground = null;
+let listen = null;
 
 async function start() {
   let who;
@@ -93,9 +99,8 @@ async function start() {
   playground ??= new Playground();
   const reads = who.scopes.includes("subscribe") || who.scopes.includes("admin");
   if (reads && !who.constrained) {
-    follow(playground);
-    showOverlay();
-    setInterval(showOverlay, OVERLAY_SECONDS * 1000);
+    listen ??= follower(playground);
+    listen();
   } else {
     state("live", "connected");
     byId("no-rates").hidden = false;

@@ -31,6 +31,7 @@ function shown(one) {
 
 export class Playground {
   #asked = latest();
+  #looked = latest();
   #tried = latest();
   #names = new Set();
 
@@ -38,8 +39,10 @@ export class Playground {
     this.filter = byId("filter");
     this.event = byId("event");
     this.filter.value = sessionStorage.getItem("filter") ?? "";
-    let timer;
-    const later = (work) => () => { clearTimeout(timer); timer = setTimeout(work, PAUSE); };
+    const later = (work) => {
+      let timer;
+      return () => { clearTimeout(timer); timer = setTimeout(work, PAUSE); };
+    };
     this.filter.addEventListener("input", later(() => this.ask()));
     this.event.addEventListener("input", later(() => this.explain()));
     if (this.filter.value) this.ask();
@@ -81,9 +84,10 @@ export class Playground {
     }
     const body = { filter: text };
     try {
-      await this.#asked(() => call("POST", "/subscriptions/validate", body), (found) => this.#validated(found));
+      const isNewest = await this.#asked(() => call("POST", "/subscriptions/validate", body), (found) => this.#validated(found));
+      if (!isNewest) return;
       if (!byId("answers").hidden) {
-        await this.#asked(() => call("POST", "/subscriptions/preview?limit=20&near=10", body), (found) => this.#previewed(found));
+        await this.#looked(() => call("POST", "/subscriptions/preview?limit=20&near=10", body), (found) => this.#previewed(found));
       }
     } catch (error) {
       this.#refuse(error.message);
