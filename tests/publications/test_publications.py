@@ -7,11 +7,13 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.publications.model import FILTERS, LATER, Model, Told, history
 from whimbrel import Index
+from whimbrel.model.subscription import Id
 from whimbrel.publications import IndexVersion, Publications, TransitionRules, Update, UpdateFormat
 from whimbrel.publications.changes import Matches
 from whimbrel.publications.publications import SavedPart
@@ -158,3 +160,25 @@ def test_hysteresis_and_dwell_survive_saving() -> None:
     assert tell(3, 7) == {("in", "enter"), ("slow", "enter")}
     assert tell(None, 8) == {("in", "delete"), ("slow", "delete")}
     assert publications.next_due is None
+
+
+@pytest.mark.parametrize("dwell", [{}, {"in": 5.0}])
+def test_a_remembered_subscription_that_is_gone_is_told_nothing_and_comes_back_as_new(dwell: dict[Id, float]) -> None:
+    wanted = {"in": "a < 10", "wide": "a < 12"}
+    versions = {1: _version(1, wanted), 2: _version(2, {"other": "a = 50"}), 3: _version(3, wanted)}
+    format = UpdateFormat(pa.string(), pa.schema([("a", pa.int64())]), ordered=False)
+    publications = Publications(format, TransitionRules(True, {"in": "wide"}, dwell), versions.__getitem__)
+    publications.change_version(1)
+    assert publications.apply(format.table([Update("p", {"a": 5})]))["kind"].to_pylist() == ["enter"]
+    assert len(publications.change_version(2)) == 0
+    assert publications.next_due is None
+    assert publications.change_version(3)["subscription"].to_pylist() == ["in"]
+
+
+def test_who_left_before_it_was_deleted_is_told_of_the_leave() -> None:
+    versions = {1: _version(1, {"slow": "a < 10"})}
+    format = UpdateFormat(pa.string(), pa.schema([("a", pa.int64())]))
+    publications = Publications(format, TransitionRules(True, dwell={"slow": 5}), versions.__getitem__)
+    publications.change_version(1)
+    updates = [Update("p", {"a": 5}, 1, time=0), Update("p", {"a": 20}, 2, time=1), Update("p", {}, 3, True, time=6)]
+    assert publications.apply(format.table(updates))["kind"].to_pylist() == ["enter", "leave"]

@@ -76,12 +76,33 @@ def test_a_tail_of_zeros_or_garbage_is_cut_off_and_damage_before_it_is_refused(t
         with SubjectSpaces.open(tmp_path) as spaces:
             assert spaces.sequence == sequence
         assert log.read_bytes() == content
-    log.write_bytes(content[:30] + bytes([content[30] ^ 1]) + content[31:])
-    with pytest.raises(JournalError, match="damaged"):
-        SubjectSpaces.open(tmp_path)
+    for place in (30, 8 + 3):  # in a record, and where the length of the first one is
+        log.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(JournalError, match="damaged"):
+            SubjectSpaces.open(tmp_path)
     log.write_bytes(b"something else")
     with pytest.raises(JournalError, match="starts with"):
         SubjectSpaces.open(tmp_path)
+
+
+def test_a_journal_that_was_torn_as_it_was_made_is_empty_and_one_with_calls_is_never_taken_for_it(
+    tmp_path: Path,
+) -> None:
+    with filled(tmp_path) as spaces:
+        sequence = spaces.sequence
+    (log,) = tmp_path.glob("journal-*")
+    content = log.read_bytes()
+    log.write_bytes(bytes(8) + content[8:])
+    with pytest.raises(JournalError, match="starts with"):
+        SubjectSpaces.open(tmp_path)
+    log.write_bytes(content)
+    with SubjectSpaces.open(tmp_path) as spaces:
+        spaces.compact()
+    (log,) = tmp_path.glob("journal-*")
+    for torn in (b"", b"WHI", b"WHI" + bytes(5), bytes(4_096)):
+        log.write_bytes(torn)
+        with SubjectSpaces.open(tmp_path) as spaces:
+            assert spaces.sequence == sequence
 
 
 def test_one_opener_at_a_time_and_none_after_close(tmp_path: Path) -> None:

@@ -237,6 +237,7 @@ class Publications:
         changes = _differ.changes(before, self._matches, everyone)
         self._add_transitions(new, keys, sequences, changes, np.zeros(count, np.bool_), found)
         if self.remembered:
+            self.remembered.keep(new.rule_codes(self.rules).silent_ids.values())
             for row in np.flatnonzero(alive).tolist():
                 matched = self._silent_matches(new, self._matches, row)
                 self.remembered.update(keys[row].as_py(), matched, self.remembered.now, None, found)
@@ -288,7 +289,7 @@ class Publications:
         times = [now if time is None else time for time in rows[TIME].to_pylist()]
         for row, key in enumerate(keys):
             if deleted[row]:
-                self.remembered.delete(key, sequences[row], found)
+                self.remembered.delete(key, times[row], sequences[row], found)
             else:
                 matched = self._silent_matches(version, after, row)
                 self.remembered.update(key, matched, times[row], sequences[row], found)

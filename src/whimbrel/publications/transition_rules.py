@@ -68,6 +68,12 @@ class RememberedPairs:
         del self._outer[id]
         self.pairs.remove(id)
 
+    def keep(self, present: Collection[Id]) -> None:
+        """Forget the pairs of subscriptions that are not among these; they may come back without them."""
+        for id in self._outer.keys() - set(present):
+            self.pairs.remove(id)
+            self.add(id)
+
     def __bool__(self) -> bool:
         return bool(self._outer)
 
@@ -95,8 +101,12 @@ class RememberedPairs:
             elif self.pairs.exit(id, key, now):
                 self._leave(id, key, sequence, transitions)
 
-    def delete(self, key: Key, sequence: int | None, transitions: Transitions) -> None:
-        """Forget a publication that was deleted, and add the transitions."""
+    def delete(self, key: Key, now: float, sequence: int | None, transitions: Transitions) -> None:
+        """Forget a publication that was deleted, and add the transitions. Where its dwell is over, it left before."""
+        self.now = max(self.now, now)
+        for id in self.pairs.containing(key):
+            if self.pairs.expire_one(id, key, now):
+                self._leave(id, key, None, transitions)
         for id in self.pairs.delete(key):
             transitions.add(key, id, DELETE, sequence)
 

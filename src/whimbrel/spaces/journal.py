@@ -39,6 +39,8 @@ SMALLEST = 16 << 20
 
 _MAGIC = b"WHIMSPC1"
 _HEAD = struct.Struct("<II")
+_CALL = b"\x94"
+"""How MessagePack begins a call: a list of four."""
 _INTERVAL, _TIME, _COLUMNS, _REGION = "interval", "time", "columns", "region"
 _NAME = re.compile(r"(snapshot|journal)-(\d{20})\.(whimbrel|log)")
 
@@ -74,10 +76,12 @@ class Journal:
         path = self._path("journal", self.base)
         content = path.read_bytes()
         at = len(_MAGIC)
+        sequence = self.base
         while at < len(content):
+            sequence += 1
             payload = _record(content, at)
             if payload is None:
-                if not _is_torn(content, at):
+                if not _is_torn(content, at, sequence):
                     raise JournalError(path, f"the record at byte {at:,} is damaged")
                 os.ftruncate(self._file, at)
                 os.fsync(self._file)
@@ -137,7 +141,8 @@ class Journal:
         file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
         start = os.pread(file, len(_MAGIC), 0)
         if start != _MAGIC:
-            if not _MAGIC.startswith(start):
+            written = os.pread(file, os.fstat(file).st_size, 0).rstrip(b"\0")
+            if not _MAGIC.startswith(written):  # else a crash tore the file as it was made: no call is in it
                 os.close(file)
                 raise JournalError(path, f"the file starts with {start!r}")
             os.ftruncate(file, 0)
@@ -165,12 +170,18 @@ def _record(content: bytes, at: int) -> bytes | None:
     return payload
 
 
-def _is_torn(content: bytes, at: int) -> bool:
-    """Whether a damaged record is the last one: it reaches the end of the file, or only zeros follow."""
+def _is_torn(content: bytes, at: int, sequence: int) -> bool:
+    """Whether a damaged record is the last one: it reaches the end of the file without the next, or all is zeros."""
     if at + _HEAD.size > len(content):
         return True
     length, _ = _HEAD.unpack_from(content, at)
-    return at + _HEAD.size + length >= len(content) or not any(content[at:])
+    if at + _HEAD.size + length < len(content):
+        return not any(content[at:])
+    start = _CALL + msgspec.msgpack.encode(sequence + 1)  # where its length is damaged, the next call shows it
+    following = content.find(start, at + 2 * _HEAD.size)
+    while following >= 0 and _record(content, following - _HEAD.size) is None:
+        following = content.find(start, following + 1)
+    return following < 0
 
 
 def to_plain(item: object) -> object:

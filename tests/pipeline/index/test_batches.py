@@ -153,8 +153,8 @@ def test_gc_without_any_stream_keeps_the_newest_version(store: IndexStore) -> No
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
-        (lambda path: gc(path, keep=0), "a number of at least 1, but got 0 - at keep"),
-        (lambda path: gc(path, batches=0), "a number of at least 1, but got 0 - at batches"),
+        (lambda path: gc(path, keep=0), "an integer of at least 1, but got 0 - at keep"),
+        (lambda path: gc(path, batches=0), "an integer of at least 1, but got 0 - at batches"),
         (lambda path: gc(path, forget=["c"]), "a query of none, but got 'c' - at forget"),
         (lambda path: gc(path, forget=["../versions"]), "a query of none"),
     ],

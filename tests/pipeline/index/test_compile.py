@@ -209,7 +209,8 @@ def test_columns_of_another_type_are_refused_by_name(
 
 def test_the_number_of_shards_is_fixed_by_the_first_version(spark: Any, tmp_path: Path) -> None:
     given = frame(spark, {1: "a = 1"})
-    for wrong in (0, 2_000, True):
+    wrong: Any
+    for wrong in (0, 2_000, True, 2.5, "2"):
         with pytest.raises(OptionError, match="an integer from 1 to 1,024"):
             compile_index(given, tmp_path, shards=wrong)
     compile_index(given, tmp_path, shards=4)

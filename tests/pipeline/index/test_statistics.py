@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from whimbrel.model.errors import NamesError
 from whimbrel.pipeline import statistics
 from whimbrel.pipeline.errors import ColumnError
 
@@ -49,5 +50,7 @@ def test_some_attributes_and_none(spark: Any) -> None:
     assert [row["attribute"] for row in statistics(events, ["b", "zzz"]).collect()] == ["b"]
     assert statistics(events, []).collect() == []
     assert [row["present"] for row in statistics(events.limit(0)).collect()] == [0, 0]
+    with pytest.raises(NamesError, match="a list of attribute names, but got the text 'ab'"):
+        statistics(events, "ab")
     with pytest.raises(ColumnError, match="binary - at column raw"):
         statistics(events, ["raw"])

@@ -98,6 +98,12 @@ def test_json_events_and_an_index(
     assert f"matches {len(hits)} of 200 events" in shown and "2026-03-29" in shown and "covers it: a4 <= 4000" in shown
 
 
+def test_a_time_in_json_with_a_quote_in_its_name(spark: SparkSession) -> None:
+    events = spark.createDataFrame([('{"d": {"it\'s": "2026-01-02"}}',)], "text string")
+    (one,) = backtest("TRUE", events, json="text", time="d.it's").days
+    assert (one.day, one.hits) == ("2026-01-02", 1)
+
+
 def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     events = spark.createDataFrame([(1, "x")], "a bigint, s string")
     with pytest.raises(ColumnError, match="timestamps, dates, or texts of them, but got bigint - at column a"):
@@ -106,6 +112,8 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
         backtest("a = 1", events, time="b.c")
     with pytest.raises(OptionError, match="a DataFrame at rest"):
         backtest("a = 1", spark.readStream.schema("a int").json(str(tmp_path)))
+    with pytest.raises(OptionError, match="an integer of at least 0, but got -1 - at samples"):
+        backtest("a = 1", events, samples=-1)
     empty = backtest("a = 1", events.limit(0), spark.createDataFrame([(1, "a = 1")], "id bigint, filter string"))
     assert (empty.events, empty.hits, empty.share, empty.known, empty.overlaps) == (0, 0, 0.0, 0, ())
 

@@ -19,6 +19,7 @@ from whimbrel.pipeline.spark.transfer import plan_transfer, unpack
         (pa.int16(), [None, 7, -7]),
         (pa.float64(), [None, 0.5, float("inf")]),
         (pa.string(), [None, "", "ø", "long text"]),
+        (pa.large_string(), [None, "", "ø"]),  # with spark.sql.execution.arrow.useLargeVarTypes
         (pa.int32(), [1, 2, 3]),
     ],
 )

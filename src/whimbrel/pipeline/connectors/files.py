@@ -183,11 +183,15 @@ def _texts_as(texts: DataFrame, types: dict[str, str]) -> DataFrame:
     return texts.select([column(name).cast(type).alias(name) for name, type in types.items()])
 
 
-def with_keys(lines: DataFrame, key: list[str] | None, sample: DataFrame) -> DataFrame:
-    """Add the keys of JSON lines as columns of text; by default `event_id` or `id`, whichever the sample has."""
+def with_keys(lines: DataFrame, text: str, key: list[str] | None, sample: DataFrame) -> DataFrame:
+    """Add the keys of JSON lines, which are in the column `text`, as columns of text.
+
+    By default the key is `event_id` or `id`, whichever the sample has.
+    """
     from pyspark.sql import functions as sf
 
     from whimbrel.pipeline.errors import KeyMissing
+    from whimbrel.pipeline.spark.expressions import variant_field, variant_get
 
     if key is None:
         names = sample.limit(1_000).select(sf.explode(sf.json_object_keys(TEXT)).alias("name")).distinct()
@@ -195,5 +199,10 @@ def with_keys(lines: DataFrame, key: list[str] | None, sample: DataFrame) -> Dat
         key = [name for name in DEFAULT_KEYS if name in columns][:1]
         if not key:
             raise KeyMissing(DEFAULT_KEYS, columns)
-    cells = [sf.get_json_object(TEXT, f"$['{name}']").alias(name) for name in key]
-    return lines.select(*cells, TEXT)
+    cells = []
+    for name in key:
+        cell = sf.get_json_object(text, f"$['{name}']")
+        if "'" in name or name == "*":  # which a path would read otherwise
+            cell = sf.expr(variant_get(variant_field(f"try_parse_json({text})", name), "string"))
+        cells.append(cell.alias(name))
+    return lines.select(*cells, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 
 from whimbrel.model.errors import WhimbrelError
@@ -86,6 +87,14 @@ class OptionError(PipelineError):
     def __init__(self, option: str, found: object, expected: str) -> None:
         self.option, self.found, self.expected = option, found, expected
         super().__init__(f"Expected {expected}, but got {found!r} - at {option}")
+
+
+def check_integer(option: str, value: object, least: int, most: int | None = None) -> None:
+    """OptionError if the value of an option is not an integer from `least` to `most`."""
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
+    if number < least or (most is not None and number > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+        raise OptionError(option, value, f"an integer {bounds}")
 
 
 class OtherLog(PipelineError):

@@ -1,6 +1,7 @@
 """The index version of each micro-batch: recorded before it is used, so that a replay uses the same one.
 
-    <index>/batches/<query id>/<batch id>.json    one per micro-batch, created if absent, never changed
+    <index>/batches/<query id>/<batch id>.json    one per micro-batch, created if absent, never changed; of a query of
+                                                  `transitions`, one per micro-batch that takes up a version
     <index>/batches/lock                          shared by tasks that record, exclusive while versions are deleted
 
 The first task of a batch records the newest version. All other tasks of the batch, on other hosts, in retries and in
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from whimbrel.pipeline.errors import BadRecord, NoBatch, OptionError, OtherIndex
+from whimbrel.pipeline.errors import BadRecord, NoBatch, OptionError, OtherIndex, check_integer
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.storage.atomic import create_file, make_directory
 from whimbrel.storage.lock import locked
@@ -48,24 +49,29 @@ class BatchVersion:
 
     def __call__(self) -> int:
         """The version; NoBatch outside of a micro-batch."""
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        query = context.getLocalProperty("sql.streaming.queryId") if context else None
-        batch = context.getLocalProperty("streaming.sql.batchId") if context else None
-        if query is None or batch is None:
-            raise NoBatch
-        return version_of_batch(IndexStore(self.path), query, int(batch), self.adopt)
+        query, batch = _batch_of_task()
+        return version_of_batch(IndexStore(self.path), query, batch, self.adopt)
 
 
 def version_of_batch(store: IndexStore, query: str, batch: int, adopt: bool = False) -> int:
     """The index version recorded for a batch; if there is none yet, the newest version is recorded first."""
-    record = _folder(store) / query / f"{batch:010}.json"
+    record = _record(store, query, batch)
     try:
         return _read(record)
     except FileNotFoundError:
         _publish(store, record, query, batch, adopt)
         return _read(record)
+
+
+def hold_version(path: Path, version: int) -> None:
+    """Record, in a task, that its query uses this version from its micro-batch on: `gc` keeps it until the next one."""
+    store = IndexStore(path)
+    record = _record(store, *_batch_of_task())
+    if record.exists():
+        return
+    with _lock(store, shared=True):
+        store.manifest(version)  # MissingVersion if it was deleted meanwhile
+        _write(record, version)
 
 
 def recorded(store: IndexStore) -> dict[str, list[tuple[int, int]]]:
@@ -94,15 +100,15 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
     The newest `keep` versions are kept, and those that the newest `batches` batches of each query name. Spark commits
     a batch before it starts the next one, so only the newest batch of a query can be uncommitted, and the one before
     it is kept so that a committed batch can be replayed by hand. (Asynchronous progress tracking may leave more
-    uncommitted: raise `batches`.) A query that is gone for good holds on to its versions until it is named in
+    uncommitted: raise `batches`. Queries of `transitions` need 2: the version that they leave, and the one that they
+    take up.) A query that is gone for good holds on to its versions until it is named in
     `forget`, which deletes its records; replaying it afterwards is an error.
 
     Streams can run meanwhile: a batch records its version before or after the collection, not during it. Jobs that
     read a version by number are not known here: keep enough versions for the longest of them.
     """
-    for option, value in (("keep", keep), ("batches", batches)):
-        if value < 1:
-            raise OptionError(option, value, "a number of at least 1")
+    check_integer("keep", keep, 1)
+    check_integer("batches", batches, 1)
     store = IndexStore(path)
     store.newest()  # an error before any file is made, if there is no version
     with store.lock(), _lock(store):
@@ -111,6 +117,9 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
             if not folder.is_dir() or folder.parent != _folder(store):
                 raise OptionError("forget", query, f"a query of {', '.join(recorded(store)) or 'none'}")
             shutil.rmtree(folder)
+        for query, pairs in recorded(store).items():
+            for batch, _ in pairs[:-RECORDS_KEPT]:
+                _record(store, query, batch).unlink()
         named = {
             query: tuple(sorted({version for _, version in pairs[-batches:]}))
             for query, pairs in recorded(store).items()
@@ -120,8 +129,30 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
         return GarbageReport(tuple(deleted), tuple(store.versions()), named)
 
 
+def _batch_of_task() -> tuple[str, int]:
+    """The query and the number of the micro-batch of this task; NoBatch outside of one."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    query = context.getLocalProperty("sql.streaming.queryId") if context else None
+    batch = context.getLocalProperty("streaming.sql.batchId") if context else None
+    if query is None or batch is None:
+        raise NoBatch
+    return query, int(batch)
+
+
 def _folder(store: IndexStore) -> Path:
     return store.path / "batches"
+
+
+def _record(store: IndexStore, query: str, batch: int) -> Path:
+    return _folder(store) / query / f"{batch:010}.json"
+
+
+def _write(record: Path, version: int) -> None:
+    """Record a version, unless another task has done it."""
+    make_directory(record.parent)
+    create_file(record, msgspec.json.encode(_Record(_FORMAT, version)))
 
 
 def _publish(store: IndexStore, record: Path, query: str, batch: int, adopt: bool) -> None:
@@ -131,9 +162,8 @@ def _publish(store: IndexStore, record: Path, query: str, batch: int, adopt: boo
         folder = record.parent
         if batch > 0 and not adopt and not folder.is_dir():
             raise OtherIndex(store.path, query, batch)
-        make_directory(folder)
-        create_file(record, msgspec.json.encode(_Record(_FORMAT, store.newest())))
-        (folder / f"{batch - RECORDS_KEPT:010}.json").unlink(missing_ok=True)
+        _write(record, store.newest())
+        _record(store, query, batch - RECORDS_KEPT).unlink(missing_ok=True)
 
 
 def _read(record: Path) -> int:

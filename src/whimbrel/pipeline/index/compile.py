@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.errors import ColumnError, OptionError, check_integer
 from whimbrel.pipeline.index.shards import BucketOutcome, compile_bucket
 from whimbrel.pipeline.index.statistics import sample_file, statistics
 from whimbrel.pipeline.index.store import ID_TYPES, IndexStore, Shard, VersionManifest
@@ -125,8 +125,8 @@ def id_kind(subscriptions: DataFrame) -> str:
 
 
 def _buckets(subscriptions: DataFrame, shards: int | None, parent: VersionManifest | None) -> int:
-    if shards is not None and (isinstance(shards, bool) or not 1 <= shards <= MOST_SHARDS):
-        raise OptionError("shards", shards, f"an integer from 1 to {MOST_SHARDS:,}")
+    if shards is not None:
+        check_integer("shards", shards, 1, MOST_SHARDS)
     if parent is not None:
         if shards not in (None, parent.buckets):
             raise OptionError("shards", shards, f"{parent.buckets}, as in version {parent.version}")

@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.types import DataType
 
+from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.spark.transfer import FieldPath, plan_transfer, positional
 
@@ -56,7 +57,8 @@ _SCHEMA = (
 def _attributes(events: DataFrame, attributes: Collection[str] | None) -> tuple[DataFrame, tuple[FieldPath, ...]]:
     """The attributes as columns named a0, a1 and so on, and their fields; None stands for all."""
     renamed, columns = positional(events)
-    fields = plan_transfer(events.schema, attributes).fields
+    named = None if attributes is None else attribute_names(attributes, "attributes")
+    fields = plan_transfer(events.schema, named).fields
     return renamed.select(*(field.column(columns).alias(f"a{at}") for at, field in enumerate(fields))), fields
 
 

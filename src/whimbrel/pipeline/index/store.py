@@ -183,7 +183,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     parts = urlsplit(text)
     if parts.scheme == "file":
         return Path(unquote(parts.path))
-    if len(parts.scheme) > 1 and "://" in text:
+    if len(parts.scheme) > 1 and text.startswith(f"{parts.scheme}:/"):
         raise RemotePath(text)
     return Path(text).absolute()
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Literal
 
@@ -20,11 +21,11 @@ from pyspark.sql.types import DataType, StringType, StructType, TimestampType
 
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id
-from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.errors import ColumnError, OptionError, check_integer
 from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.index.workers import open_version
-from whimbrel.pipeline.spark.expressions import column, literal, name
+from whimbrel.pipeline.spark.expressions import column, name, variant_field, variant_get
 from whimbrel.pipeline.stages.conform.exact_cast import exact_cast
 from whimbrel.pipeline.stages.match.match import match
 
@@ -99,6 +100,8 @@ def backtest(
     """
     if events.isStreaming:
         raise OptionError("events", "a stream", "a DataFrame at rest")
+    check_integer("samples", samples, 0)
+    check_integer("overlaps", overlaps, 0)
     parsed = Filter.parse(filter, dialect)
     day = sf.lit(None).cast("string") if time is None else sf.expr(_day(events.schema, time, json))
     row = sf.struct(day.alias(_DAY), sf.struct(*map(column, events.columns)).alias(_EVENT))
@@ -135,8 +138,7 @@ def _day(schema: StructType, time: str, json: str | None) -> str:
     """The day of an event, as an expression; null where it has no time."""
     kind: DataType = StringType()
     if json is not None:
-        parts = "".join(f"['{part}']" for part in time.split("."))
-        value = f"try_variant_get(try_parse_json({name(json)}), {literal('$' + parts)}, 'string')"
+        value = variant_get(reduce(variant_field, time.split("."), f"try_parse_json({name(json)})"), "string")
     else:
         value, kind = _attribute(schema, time)
     cast = exact_cast(value, kind, TimestampType())

@@ -88,17 +88,29 @@ def read_events(spark: SparkSession, source: EventInput) -> SourceEvents:
     if source.format is InputFormat.LOG:
         key = key or [LOG_KEY]
         frame = frame.select(LOG_KEY, LOG_EVENT)
-    if source.schema is not None:
+    schema = None if source.schema is None else schema_of(source.schema)
+    if json is not None:
+        free = _free_name(json, [*(key or []), *(schema.names if schema else [])])
+        frame, json = frame.withColumnRenamed(json, free), free
+    if schema is not None:
         from whimbrel.pipeline.stages.conform.conform import conform
 
-        judged = conform(frame, schema_of(source.schema), unknown="drop", json=json).judged
+        judged = conform(frame, schema, unknown="drop", json=json).judged
         return SourceEvents(judged, True, key, None)
     if json is None:
         return SourceEvents(frame, False, key, None)
     if source.format is InputFormat.JSON:
-        frame = with_keys(frame, key, read(spark, source.path, source.format))
-        key = [name for name in frame.columns if name != TEXT]
+        frame = with_keys(frame, json, key, read(spark, source.path, source.format))
+        key = [name for name in frame.columns if name != json]
     return SourceEvents(_checked(frame, json), True, key, json)
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, with underscores behind it if it is taken; Spark does not tell names apart that differ in case."""
+    others = {one.lower() for one in taken}
+    while name.lower() in others:
+        name += "_"
+    return name
 
 
 def _checked(frame: DataFrame, json: str) -> DataFrame:

@@ -38,6 +38,19 @@ def struct(fields: dict[str, str]) -> str:
     return f"named_struct({', '.join(f'{literal(key)}, {value}' for key, value in fields.items())})"
 
 
+def variant_get(value: str, kind: str, path: str = "$") -> str:
+    """A part of a variant in this type; null where it is not there, or is of another type."""
+    return f"try_variant_get({value}, {literal(path)}, '{kind}')"
+
+
+def variant_field(value: str, key: str) -> str:
+    """The field of a JSON object, as a variant; null where there is none."""
+    if "'" in key and '"' in key:  # a path has no escapes
+        return f"try_element_at({variant_get(value, 'map<string, variant>')}, {literal(key)})"
+    quote = '"' if "'" in key else "'"
+    return variant_get(value, "variant", f"$[{quote}{key}{quote}]")
+
+
 def try_cast(value: str, kind: str) -> str:
     """A cast that gives null where the type cannot hold the value."""
     return f"try_cast({value} AS {kind})"

@@ -125,7 +125,7 @@ def _pack(kinds: Sequence[DataType]) -> tuple[tuple[int, ...], ...]:
 def unpack(packed: pa.ListArray, width: int) -> list[pa.Array]:
     """The `width` columns of packed arrays, which all have that length."""
     rows, values = len(packed), packed.flatten()
-    if pa.types.is_string(values.type):
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         turned = values.take(pa.array(np.arange(rows * width).reshape(rows, width).T.reshape(-1)))
         return [turned.slice(number * rows, rows) for number in range(width)]
     size = values.type.bit_width // 8

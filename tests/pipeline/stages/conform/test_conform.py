@@ -260,6 +260,19 @@ def test_unknown_fields_of_json(spark: SparkSession) -> None:
     assert conform(events, declared, json="text", unknown="drop").valid.count() == 2
 
 
+def test_columns_whose_names_differ_in_case_only(spark: SparkSession) -> None:
+    events = spark.createDataFrame([(1, 2)], "x int, y int").toDF("a", "A")
+    declared = StructType([StructField("A", LongType()), StructField("a", LongType())])
+    assert [tuple(row) for row in conform(events, declared).valid.collect()] == [(2, 1)]
+
+
+def test_fields_of_json_with_any_name(spark: SparkSession) -> None:
+    for key in ("it's", 'a"b', "'\"", "p.q", "x]y", ""):
+        events = spark.createDataFrame([(json.dumps({key: 5}),)], "text string")
+        found = conform(events, StructType([StructField(key, LongType())]), json="text", unknown="drop")
+        assert [tuple(row) for row in found.valid.collect()] == [(5,)]
+
+
 def test_what_cannot_be_compared_is_an_error(spark: SparkSession) -> None:
     events = spark.createDataFrame([("{}", 1)], "text string, id int")
     twice = events.select("id", "id")

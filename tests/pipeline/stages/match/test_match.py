@@ -137,8 +137,14 @@ def test_the_key_is_event_id_or_id_or_named(spark: Any, store: Path) -> None:
     [
         ({"form": "rows"}, "one of pairs, lists, but got 'rows' - at form"),
         ({"plan": "fast"}, "one of auto, replicate, shard, but got 'fast' - at plan"),
-        ({"key": []}, "at least one column"),
+        ({"key": []}, "the name of a column, or several"),
+        ({"key": 1}, "the name of a column, or several, but got 1 - at key"),
+        ({"key": ["a", 1]}, "the name of a column, or several"),
         ({"budget": 0}, "above 0"),
+        ({"budget": "10"}, "above 0, but got '10'"),
+        ({"budget": float("nan")}, "above 0"),
+        ({"version": "1"}, "an integer of at least 1, but got '1' - at version"),
+        ({"version": 0}, "an integer of at least 1"),
     ],
 )
 def test_bad_options_are_refused(events: Any, store: Path, options: dict[str, Any], problem: str) -> None:
@@ -304,8 +310,9 @@ def test_versions_are_chosen_by_number(spark: Any, tmp_path: Path) -> None:
         match(frame, tmp_path, version=7)
     with pytest.raises(MissingVersion, match="a compiled index, but there is none"):
         match(frame, tmp_path / "nowhere")
-    with pytest.raises(RemotePath, match="hdfs://host/x"):
-        match(frame, "hdfs://host/x")
+    for remote in ("hdfs://host/x", "hdfs:/x"):
+        with pytest.raises(RemotePath, match=remote):
+            match(frame, remote)
 
 
 def test_a_corrupt_shard_is_named_on_the_driver(spark: Any, events: Any, subscriptions: Any, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from tests.pipeline.publishing import publish
 from tests.publications.model import ARROW, FILTERS, LATER, SCHEMA, Model, history
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
+from whimbrel.pipeline.index.batches import gc
 from whimbrel.pipeline.stages.transitions.transitions import TransitionOptions, export_publications, transitions
 from whimbrel.pipeline.stages.transitions.update_cells import bucket_numbers
 
@@ -71,6 +72,20 @@ def test_histories_give_the_notifications_of_the_model(spark: SparkSession, tmp_
             query.put(updates(batch))
             expected += model.update(batch)
         assert query.run(sequence="n", deleted="gone") == Counter(expected)
+
+
+def test_a_stopped_query_goes_on_when_versions_were_collected(spark: SparkSession, tmp_path: Path) -> None:
+    query, model = Query(spark, tmp_path, leave=True, buckets=2), Model(True, False)
+    rows = history(4, 40)
+    model.publish(FILTERS, publish(tmp_path / "index", FILTERS))
+    query.put(updates(rows[:30]))
+    assert query.run(sequence="n", deleted="gone") == Counter(model.update(rows[:30]))
+    for filters in ({"low": "a < 1"}, LATER):
+        last = publish(tmp_path / "index", filters)
+    assert gc(tmp_path / "index").kept == (1, last)
+    query.put(updates(rows[30:]))
+    expected = model.publish(LATER, last) + model.update(rows[30:])
+    assert query.run(sequence="n", deleted="gone") == Counter(expected)
 
 
 def test_another_number_of_buckets_goes_on_from_an_export(spark: SparkSession, tmp_path: Path) -> None:
@@ -149,6 +164,7 @@ def test_bad_arguments_are_refused_before_anything_runs(spark: SparkSession, tmp
     for error, call in [
         (OptionError, lambda: transitions(at_rest, index, key="key")),
         (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(buckets=0))),
+        (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(buckets=2.5))),  # type: ignore[arg-type]
         (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(unset="tags"))),
         (KeyMissing, lambda: transitions(stream, index, key="nobody")),
         (ColumnError, lambda: transitions(stream, index, key="d")),

@@ -79,14 +79,15 @@ def conform(
 
 def _by_types(events: DataFrame, schema: StructType, unknown: Unknown, json: str | None) -> Conformed:
     _check_names("the schema", schema.names)
-    columns = {key: name(key) for key in events.columns}
+    renamed, _ = positional(events)
+    columns = dict(zip(events.columns, renamed.columns, strict=True))
     if json is None:
         checked = type_checks.check_fields(events.schema, columns, schema, unknown, ValuePlace())
     else:
         _check_json(events, json, schema.names)
-        events = _parsed(events, schema, json)
+        renamed = _parsed(renamed, schema, columns[json])
         checked = _check_rows_of_json(columns, schema, unknown, json)
-    return _judged(events, checked.value, checked.reasons(), columns)
+    return _judged(renamed, checked.value, checked.reasons(), columns)
 
 
 def _by_rules(events: DataFrame, schema: Schema, unknown: Unknown, json: str | None) -> Conformed:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pyspark.sql import types as t
 
-from whimbrel.pipeline.spark.expressions import literal, name, struct, type_name
+from whimbrel.pipeline.spark.expressions import literal, name, struct, type_name, variant_field, variant_get
 from whimbrel.pipeline.stages.conform.exact_cast import FLOATS, ExactCast, exact_cast, is_number
 
 Unknown = Literal["keep", "drop", "report"]
@@ -138,12 +138,12 @@ def check(
 
 def object_fields(value: str, declared: t.StructType) -> dict[str, str]:
     """The declared fields of a JSON object, each a variant, or null where there is none."""
-    return {key: _get(value, "variant", _json_path(key)) for key in declared.names}
+    return {key: variant_field(value, key) for key in declared.names}
 
 
 def object_names(value: str) -> str:
     """The names of all fields of a JSON object; null if it is none."""
-    return f"map_keys({_get(value, 'map<string, variant>')})"
+    return f"map_keys({variant_get(value, 'map<string, variant>')})"
 
 
 def check_parsed(
@@ -216,7 +216,7 @@ def _check_variant(
     ]
     if isinstance(declared, _NESTED):
         kind = "array<variant>" if isinstance(declared, t.ArrayType) else "map<string, variant>"
-        inner = _get(value, kind)
+        inner = variant_get(value, kind)
         cases.append((f"{inner} IS NULL", "type", wrong_type))
         checked = _variant_nested(value, inner, declared, unknown, place.inside(f"{inner} IS NOT NULL"))
         return CheckedValue(checked.value, [place.first_reason(cases), *checked.one], checked.many)
@@ -243,7 +243,7 @@ def _variant_casts(value: str, declared: t.DataType) -> list[tuple[str, ExactCas
     found = []
     kind = f"schema_of_variant({value})"
     for label, actual in _IN_VARIANT:
-        cast = exact_cast(_get(value, actual.simpleString()), actual, declared)
+        cast = exact_cast(variant_get(value, actual.simpleString()), actual, declared)
         if cast is not None:
             found.append((f"{kind} = '{label}'", cast))
     if is_number(declared):
@@ -253,21 +253,12 @@ def _variant_casts(value: str, declared: t.DataType) -> list[tuple[str, ExactCas
 
 def _variant_decimal(value: str, declared: t.DataType) -> ExactCast:
     """A number with a point or many digits: an integer exactly, anything else as the nearest binary64."""
-    nearest = _get(value, "double")
+    nearest = variant_get(value, "double")
     if type(declared) in FLOATS:
         return ExactCast(f"try_cast({nearest} AS {type_name(declared)})")
-    exact = _get(value, type_name(declared if isinstance(declared, t.DecimalType) else t.DecimalType(38, 0)))
+    exact = variant_get(value, type_name(declared if isinstance(declared, t.DecimalType) else t.DecimalType(38, 0)))
     converted = f"try_cast({exact} AS {type_name(declared)})"
     return ExactCast(converted, f"coalesce(CAST({exact} AS double) = {nearest}, FALSE) AND {converted} IS NOT NULL")
-
-
-def _get(value: str, kind: str, path: str = "$") -> str:
-    return f"try_variant_get({value}, {literal(path)}, '{kind}')"
-
-
-def _json_path(key: str) -> str:
-    quote = '"' if "'" in key else "'"
-    return f"$[{quote}{key}{quote}]"
 
 
 def _nothing(kind: t.DataType) -> str:

@@ -212,7 +212,7 @@ def choose_plan(plan: str, shards: Sequence[Shard], budget: int | None = None) -
     """The plan of this name; with `auto` the one that fits the sizes."""
     if plan not in PLANS:
         raise OptionError("plan", plan, f"one of {', '.join(PLANS)}")
-    if budget is not None and budget <= 0:
+    if budget is not None and not (isinstance(budget, int | float) and budget > 0):
         raise OptionError("budget", budget, "a number of bytes above 0")
     # By default half of the memory of this host: Spark and other processes get the other half.
     allowed = budget or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

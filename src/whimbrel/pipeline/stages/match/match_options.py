@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.connectors.files import DEFAULT_KEYS
-from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
+from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError, check_integer
 from whimbrel.pipeline.spark.transfer import ColumnTransfer, FieldPath, plan_transfer
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class MatchOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timestamps", attribute_names(self.timestamps, "timestamps"))
+        if self.version is not None:
+            check_integer("version", self.version, 1)
 
     def key_columns(self, columns: Sequence[str]) -> tuple[int, ...]:
         """The numbers of the key columns; an error if the options and columns do not go together."""
@@ -44,9 +46,10 @@ class MatchOptions:
             if not found:
                 raise KeyMissing(DEFAULT_KEYS, columns)
         else:
-            found = [self.key] if isinstance(self.key, str) else list(self.key)
-            if not found:
-                raise OptionError("key", self.key, "at least one column")
+            names = self.key if isinstance(self.key, Iterable) else ()
+            found = [self.key] if isinstance(self.key, str) else list(names)
+            if not found or not all(isinstance(name, str) for name in found):
+                raise OptionError("key", self.key, "the name of a column, or several")
         for name in found:
             if name not in columns:
                 raise KeyMissing([name], columns)

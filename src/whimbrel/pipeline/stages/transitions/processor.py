@@ -27,6 +27,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from whimbrel.pipeline.index.batches import hold_version
 from whimbrel.pipeline.spark.transfer import ColumnTransfer
 from whimbrel.pipeline.stages.transitions import worker_cache
 from whimbrel.pipeline.stages.transitions.update_cells import read_cells
@@ -106,6 +107,7 @@ class TransitionsProcessor(StatefulProcessor):
             control = max(control, int(frame[CONTROL].max()))
             cells += [cell for cell in frame[CELL] if cell is not None]
         if control:
+            hold_version(self._job.index, control)
             found.append(publications.change_version(control))
         if cells:
             updates = read_cells(cells, self._job.format.updates)

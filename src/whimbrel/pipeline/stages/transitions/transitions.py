@@ -25,7 +25,7 @@ from pyspark.sql.types import DataType
 
 from whimbrel.model.event import attribute_names
 from whimbrel.model.subscription import Id
-from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
+from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError, check_integer
 from whimbrel.pipeline.index.store import ID_TYPES, IndexStore
 from whimbrel.pipeline.spark.expressions import column
 from whimbrel.pipeline.spark.transfer import plan_transfer, positional
@@ -152,8 +152,8 @@ def transitions(
     - `partial`: a null cell leaves the attribute as it was.
     - `leave`: whether subscriptions are told of leaves: all, or those with these ids.
 
-    The checkpoint fixes the columns and all options. Keep at least two versions of the index: a bucket that was not
-    called since still needs the older one. Python workers need pandas and protobuf (the extra spark).
+    The checkpoint fixes the columns and all options. `gc` keeps the version that the query uses. Python workers
+    need pandas and protobuf (the extra spark).
     """
     from whimbrel.pipeline.stages.transitions.processor import TransitionsJob
 
@@ -195,8 +195,7 @@ def _check_options(updates: DataFrame, options: TransitionOptions, partial: bool
     """OptionError if an option has a value that it cannot have."""
     if not updates.isStreaming:
         raise OptionError("updates", "a DataFrame at rest", "a streaming DataFrame")
-    if not 1 <= options.buckets <= MOST_BUCKETS:
-        raise OptionError("buckets", options.buckets, f"a number from 1 to {MOST_BUCKETS:,}")
+    check_integer("buckets", options.buckets, 1, MOST_BUCKETS)
     if options.unset is not None and not partial:
         raise OptionError("unset", options.unset, "partial=True with it")
 
