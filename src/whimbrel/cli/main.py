@@ -95,10 +95,17 @@ def run_program(app: typer.Typer) -> None:
         sys.exit(1)
     except (WhimbrelError, OSError) as error:
         if "--json" in sys.argv:
-            say_json({"error": type(error).__name__, "message": str(error)})
+            say_json({"error": type(error).__name__, "message": _sentence(error)})
         else:
-            say(f"whimbrel: {error}")
+            say(f"whimbrel: {_sentence(error)}")
         sys.exit(1)
+
+
+def _sentence(error: WhimbrelError | OSError) -> str:
+    """The error in words: of the system's errors the file comes first, as in those of the library."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: Expected a file or folder that can be used, but got: {error.strerror}"
+    return str(error)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,16 @@ def test_a_token_is_made_offline_and_used_online(tmp_path: Path) -> None:
         assert broker.wait(30) == 0
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [('{"a": 1, "a": 2}', "'a' twice"), ('{"a":' * 5_000 + "1" + "}" * 5_000, "recursion"), ("[1]", "got `array`")],
+    ids=["a key twice", "deep", "no object"],
+)
+def test_an_event_that_a_broker_would_read_otherwise_is_not_sent(line: str, problem: str) -> None:
+    refused = whimbrel("publish", given="\n" + line + "\n")
+    assert refused.returncode == 2 and problem in refused.stderr and "in line 2" in refused.stderr
+
+
 def test_what_is_published_is_printed(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
         from whimbrel.client import Client

@@ -77,7 +77,9 @@ def test_bad_schemas(program: Program) -> None:
     assert "did you mean 'float'? - at attributes.a" in text
     program.write("no.toml", "=")
     assert "Expected a schema in TOML" in program("schema", "show", "no.toml", status=1).stderr
-    assert "No such file" in program("schema", "show", "missing.toml", status=1).stderr
+    assert program("schema", "show", "missing.toml", status=1).stderr == (
+        "whimbrel: missing.toml: Expected a file or folder that can be used, but got: No such file or directory\n"
+    )
     error = program("schema", "diff", "bad.toml", "bad.toml", "--json", status=1).error_lines[-1]
     assert error["error"] == "InvalidSchema"
 

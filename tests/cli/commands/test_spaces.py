@@ -25,7 +25,7 @@ def test_notifications_as_lines_and_a_journal_that_opens_again(program: Program)
             (region,) = spaces.publication(line["publication"])
             assert line["content"] == [{name: str(interval) for name, interval in region.items()}]
     assert told == {(line["kind"], line["subscription"], line["publication"]) for line in done.lines}
-    assert "already defined" in program("spaces", *options, status=1).stderr
+    assert "Expected a new or empty directory" in program("spaces", *options, status=2).stderr
 
 
 def test_a_seed_below_zero_is_wrong_usage(program: Program) -> None:

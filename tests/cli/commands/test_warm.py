@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from whimbrel.lab import warm_up
+from whimbrel.lab import warm_all
 from whimbrel.model import patterns
 
 ROOT = Path(__file__).parents[3]
@@ -43,9 +43,9 @@ def test_after_it_random_worlds_compile_nothing(tmp_path: Path) -> None:
 def test_the_extra_for_regular_expressions_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     patterns._compile.cache_clear()
     monkeypatch.setitem(sys.modules, "re2", None)
-    monkeypatch.setattr(warm_up, "_WORKLOADS", {})
+    monkeypatch.setattr(warm_all, "_WORKLOADS", {})
     steps: list[str] = []
-    warm_up.warm_up(steps.append)
+    warm_all.warm_up(steps.append)
     assert steps == [
         "loading filters in many forms", "patterns and types of columns", "subject spaces", "publications", "an overlay"
     ]  # fmt: skip

@@ -51,3 +51,11 @@ def test_report_says_where_there_are_no_results(program: Program) -> None:
         "Expected results in nowhere, but found none"
         in program("lab", "report", "--output", "nowhere", status=1).stderr
     )
+
+
+def test_report_names_a_result_that_is_damaged(program: Program) -> None:
+    folder = program.folder / "lab-results" / "tiny" / "lesub-10"
+    folder.mkdir(parents=True)
+    for content in (b"{", b"[]", b"{}", b"\xff"):
+        (folder / "result.json").write_bytes(content)
+        assert "damaged" in program("lab", "report", status=1).stderr

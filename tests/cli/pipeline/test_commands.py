@@ -180,6 +180,20 @@ def test_a_schema_makes_types_and_dead_letters(whimbrel: Command, folder: Path) 
     assert "--schema" in wrong.stderr
 
 
+@pytest.mark.parametrize("options", ["--key value", "--key value --schema 'value BIGINT, price DOUBLE'"])
+def test_json_lines_may_have_a_field_named_value(whimbrel: Command, folder: Path, options: str) -> None:
+    (folder / "events.jsonl").write_text('{"value": 7, "price": 120}\n')
+    whimbrel("pipeline", "run", *shlex.split(f"-e events.jsonl -s subs.jsonl -o out.jsonl {options}"))
+    (line,) = [line for part in (folder / "out.jsonl").glob("part-*") for line in part.read_text().splitlines()]
+    assert (int(json.loads(line)["value"]), json.loads(line)["subscription"]) == (7, "dear")
+
+
+def test_a_key_of_json_lines_may_have_a_quote_in_its_name(whimbrel: Command, folder: Path) -> None:
+    (folder / "events.jsonl").write_text('{"it\'s": "k", "price": 120}\n')
+    whimbrel("pipeline", "run", *shlex.split("-e events.jsonl -s subs.jsonl -o out --key"), "it's")
+    assert pairs_of(folder / "out", "it's") == [("k", "dear")]
+
+
 def test_a_stream_goes_on_where_it_was_with_new_subscriptions_and_then_old_versions_go(
     whimbrel: Command, folder: Path
 ) -> None:

@@ -14,12 +14,14 @@ RUN = ("pipeline", "run", "-e", "events.jsonl", "-s", "subs.jsonl", "-o", "out")
 
 def test_wrong_usage_is_said_before_spark_starts(program: Program) -> None:
     (program.folder / "taken").mkdir()
+    program.write("c.toml", "settings = 'ui=false'")
     for arguments, said in (
         (("pipeline", "run"), "--events"),
         ((*RUN[:-1], "taken"), "--overwrite replaces it"),
         ((*RUN[:-1], "no/such/folder"), "is not there"),
         ((*RUN, "--form", "lists", "--format", "csv"), "has no lists"),
         ((*RUN, "--settings", "ui=false"), "begins with 'spark.'"),
+        ((*RUN, "--config", "c.toml"), "begins with 'spark.', but got 'ui=false'"),
         ((*RUN, "--plan", "fast"), "--plan"),
         ((*RUN, "--config", "none.toml"), "none.toml"),
     ):

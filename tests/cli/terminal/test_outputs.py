@@ -58,4 +58,4 @@ def test_links_folders_and_two_outputs_are_seen(tmp_path: Path, monkeypatch: pyt
 def test_a_full_disk_is_told_with_the_path(program: Program, option: str) -> None:
     program.write("e.jsonl", '{"price": 100}\nnothing\n')
     result = program("match", "-s", "subs.jsonl", "e.jsonl", option, "/dev/full", status=1)
-    assert "No space left on device: '/dev/full'" in result.stderr
+    assert "whimbrel: /dev/full: " in result.stderr and "No space left on device" in result.stderr

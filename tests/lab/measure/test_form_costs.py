@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from whimbrel.cli.main import app
-from whimbrel.lab.measure import form_costs
+from whimbrel.lab.measure.matching import form_costs
 
 TINY = form_costs.FormSizes(subscriptions=40, many=40, events=30, alone=10, repeat=1)
 

@@ -15,7 +15,7 @@ from whimbrel.lab.measure.benchmark_results import NoMarks, Verdict, default_fol
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching import process_start as start
 from whimbrel.lab.measure.matching.cases import SpeedClaim
-from whimbrel.lab.measure.matching.engine_rival import Engine, build
+from whimbrel.lab.measure.matching.engine_rival import Engine, build, singles
 from whimbrel.lab.measure.matching.match_tables import FILES, tables_of
 from whimbrel.lab.measure.matching.race import run_race
 from whimbrel.lab.measure.matching.rival import Answers, CannotTakePart, MatchesDiffer, Pairs, Rival
@@ -139,3 +139,10 @@ def test_a_start_is_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.Mon
     found: Any = start.starts(repeat=2)
     assert found["cold"]["import"] == found["warm"]["import"] == 1.5
     assert found["cold"]["said_so"] and found["cold"]["seconds"] > 0
+
+
+def test_a_single_event_is_spent_in_part_inside_of_kernels_and_in_part_outside() -> None:
+    workload = make("mixed", n=500, events=20)
+    index = Index()
+    index.add_many(workload.subscriptions)
+    assert 0 < float(str(singles(index, workload.events)["outside_kernel"])) < 1

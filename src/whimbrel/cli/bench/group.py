@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whimbrel.cli.bench.broker import broker
+from whimbrel.cli.bench.bench_broker import broker
+from whimbrel.cli.bench.bench_overlay import overlay
 from whimbrel.cli.bench.output import PartOutput, PartScale, ScaleChoice, show, show_with_verdicts
-from whimbrel.cli.bench.overlay import overlay
 from whimbrel.cli.bench.races import match, pipeline
 from whimbrel.cli.terminal.console import say, to_json
 from whimbrel.cli.terminal.options import Json
@@ -99,7 +99,7 @@ def forms(
     json: Json = False,
 ) -> None:
     """Microseconds of an event in every form: Arrow, JSON, dicts; many at once and one by one."""
-    from whimbrel.lab.measure.form_costs import FULL, SMALL, run
+    from whimbrel.lab.measure.matching.form_costs import FULL, SMALL, run
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, workload or (), no_progress if json else say)
     show_with_verdicts("forms", result, [_forms_table(result)], output, json)
@@ -198,12 +198,15 @@ def _cells(row: Result) -> tuple[str, ...]:
     return row["what"], f"{row['notifications']:,}", *times, *ratio
 
 
-bench = typer.Typer(help="Measure how fast Whimbrel is on this machine.", rich_markup_mode=None)
+bench = typer.Typer(rich_markup_mode=None)
 
 
 @bench.callback(invoke_without_command=True)
 def run_all(context: typer.Context) -> None:
-    """Measure how fast Whimbrel is on this machine; without a name, run every benchmark."""
+    """Measure how fast Whimbrel is on this machine.
+
+    Without a command it runs language, match and pipeline.
+    """
     if context.invoked_subcommand is None:
         language()
         match()

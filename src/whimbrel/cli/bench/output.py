@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from whimbrel.cli.terminal.console import say, to_json
+from whimbrel.cli.terminal.console import plain, say, to_json
 from whimbrel.lab.measure.benchmark_results import Progress, Result, ResultFiles, ResultTable, verdict_cells
 
 _QUIET_SECONDS = 10.0  # between two lines of progress where nothing can be written over
@@ -27,8 +27,21 @@ class ScaleChoice(StrEnum):
     FULL = "full"
 
 
+def make_folder(folder: Path | None) -> Path | None:
+    """Make the folder of the results before anything is measured; failure is a usage error."""
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise typer.BadParameter(f"Expected a folder, but got {plain(str(folder))!r}: {error.strerror}") from None
+    return folder
+
+
 PartScale = Annotated[ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")]
-PartOutput = Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write the figures there, as JSON.")]
+PartOutput = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="DIR", callback=make_folder, help="Write the figures there, as JSON."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +123,6 @@ def show(tables: Iterable[ResultTable]) -> None:
 def show_with_verdicts(name: str, result: Result, tables: list[ResultTable], folder: Path | None, json: bool) -> None:
     """Write the result as NAME.json if there is a folder. Then print its JSON, or its tables and the verdicts."""
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.json").write_text(to_json(result) + "\n")
     if json:
         sys.stdout.write(to_json(result) + "\n")

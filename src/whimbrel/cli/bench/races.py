@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from whimbrel.cli.bench.output import Destination, ScaleChoice, shown_progress
+from whimbrel.cli.bench.output import Destination, ScaleChoice, make_folder, shown_progress
 from whimbrel.cli.terminal.options import Json, names_of
 from whimbrel.lab.measure.benchmark_results import BenchSettings, Result, default_folder
 
@@ -35,7 +35,8 @@ def match(
     scale: Scale = ScaleChoice.SMALL,
     rivals: Rivals = None,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="DIR", help="Write match.json and match.md there.")
+        Path | None,
+        typer.Option("--output", metavar="DIR", callback=make_folder, help="Write match.json and match.md there."),
     ] = None,
     page: Page = None,
     repeat: Repeat = 5,
@@ -72,7 +73,9 @@ def pipeline(
     rivals: Rivals = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="DIR", help="Write pipeline.json and pipeline.md there, after each work."),
+        typer.Option(
+            "--output", metavar="DIR", callback=make_folder, help="Write pipeline.json and pipeline.md after each work."
+        ),
     ] = None,
     page: Page = None,
     repeat: Repeat = 3,

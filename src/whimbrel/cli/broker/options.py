@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,3 +25,19 @@ def connect(url: str, token: str | None, authority: str | None, source: str = "w
     from whimbrel.client import Client
 
     return Client(url, token, source=source, ca=authority)
+
+
+def read_object(text: bytes, place: str = "") -> dict[str, Any]:
+    """The JSON object that a text is, as strictly as the broker reads it; BadParameter says what is wrong."""
+    import msgspec
+
+    from whimbrel.broker.requests.errors import BAD_JSON
+    from whimbrel.model.errors import WhimbrelError
+    from whimbrel.model.json_text import parse_text
+
+    try:
+        found = msgspec.json.decode(text, type=dict[str, Any])
+        parse_text(text.decode())  # refuses a key that comes twice, of which msgspec takes the last
+    except (*BAD_JSON, WhimbrelError) as error:
+        raise typer.BadParameter(f"Expected a JSON object{place}, but got: {error}") from None
+    return found

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from whimbrel.cli.broker.options import DEFAULT_URL, Authority, TokenOption, Url, connect
+from whimbrel.cli.broker.options import DEFAULT_URL, Authority, TokenOption, Url, connect, read_object
 from whimbrel.cli.terminal.console import to_json
 
 publications = typer.Typer(
@@ -55,9 +55,4 @@ def list_(url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = Non
 
 
 def _object(text: str) -> dict[str, Any]:
-    import msgspec
-
-    try:
-        return msgspec.json.decode(sys.stdin.buffer.read() if text == "-" else text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"Expected a JSON object, but got: {error}") from None
+    return read_object(sys.stdin.buffer.read() if text == "-" else text.encode(errors="surrogateescape"))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from whimbrel.cli.broker.options import DEFAULT_URL, Authority, TokenOption, Url, connect
+from whimbrel.cli.broker.options import DEFAULT_URL, Authority, TokenOption, Url, connect, read_object
 from whimbrel.cli.terminal.console import plain, say, say_json
 from whimbrel.cli.terminal.options import Json
 
@@ -49,13 +49,8 @@ def publish(
 
 def _read(path: str) -> Iterator[dict[str, Any]]:
     """The objects of a file, line by line."""
-    import msgspec
-
     stream = sys.stdin.buffer if path == "-" else Path(path).open("rb")  # noqa: SIM115
     with stream:
         for number, line in enumerate(stream, 1):
             if line.strip():
-                try:
-                    yield msgspec.json.decode(line, type=dict[str, Any])
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    raise typer.BadParameter(f"Expected a JSON object - at line {number}: {error}") from None
+                yield read_object(line, f" in line {number}")

@@ -39,7 +39,7 @@ def warm() -> None:
     For images, and before a service starts.
     Compiled code is kept in NUMBA_CACHE_DIR if that is set, else beside the library or in the user's cache.
     """
-    from whimbrel.lab.warm_up import warm_up
+    from whimbrel.lab.warm_all import warm_up
 
     started = time.perf_counter()
     warm_up(say)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whimbrel.cli.terminal.console import to_json
+from whimbrel.cli.terminal.console import plain, to_json
 from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ def spaces(
     from whimbrel.lab.taxi_town import TaxiTown
     from whimbrel.spaces import SubjectSpaces
 
+    if journal is not None and journal.is_dir() and any(journal.iterdir()):
+        problem = f"Expected a new or empty directory, but {plain(str(journal))!r} has files"
+        raise typer.BadParameter(problem, param_hint="--journal")
     made = SubjectSpaces() if journal is None else SubjectSpaces.open(journal)
     with made as town_spaces:
         town = TaxiTown.build(town_spaces, objects, zones, np.random.default_rng(seed))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whimbrel.cli.overlay.options import (
+from whimbrel.cli.overlay.simulation_options import (
     Depth,
     DistributionOption,
     Filters,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import msgspec
 import typer
 
 from whimbrel.cli.broker.options import Authority, TokenOption, connect
-from whimbrel.cli.overlay.options import (
+from whimbrel.cli.overlay.simulation_options import (
     Depth,
     DistributionOption,
     Filters,
@@ -64,11 +65,13 @@ def trace(
             _show(msgspec.json.decode(client.call(wire.post("/overlay/trace", parse_json(event))))["hops"], json)
         return
     from whimbrel.model.event import Event
+    from whimbrel.overlay.covering.cover_table import CoverTable
     from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings
     from whimbrel.overlay.router.trace import as_object
     from whimbrel.overlay.router.trace import trace as walk
     from whimbrel.overlay.simulation.network import Network
     from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
+    from whimbrel.overlay.tree.tree_store import TreeStore
 
     options = ScenarioOptions(
         routers=routers, subscribers=subscribers, filters=filters if subscriptions is None else 0, events=0,
@@ -78,11 +81,14 @@ def trace(
     scenario = Scenario(options)
     if at not in scenario.topology.neighbours:
         raise typer.BadParameter(f"Expected a router of r0 to r{routers - 1}, but got {at!r}", param_hint="--at")
-    made = {name: PrefixRouter(name, options.prefix) for name in scenario.topology.neighbours}
+    asked = _subscriptions(scenario, subscriptions)
+    table, trees = CoverTable(), TreeStore(options.prefix.decay)  # shared: each router alone would make the same ones
+    table.add_many(interest for _, _, interest in asked)
+    made = {name: PrefixRouter(name, options.prefix, table, trees) for name in scenario.topology.neighbours}
     network = Network(scenario.topology, made, seed)
     network.optimize(scenario.optimizer)
-    for where, name, interest in _subscriptions(scenario, subscriptions):
-        network.subscribe(where, name, interest)
+    for place, (where, name, interest) in enumerate(asked):
+        network.at(place * options.interval, partial(network.subscribe, where, name, interest))
     network.run()
     _show([as_object(hop) for hop in walk(made, at, read)], json)
 
@@ -94,20 +100,26 @@ def _show(hops: list[dict[str, Any]], json: bool) -> None:
 
 
 def _subscriptions(scenario: Scenario, path: Path | None) -> list[tuple[str, str, Interest]]:
-    from whimbrel.model.errors import MalformedSubscription
+    from whimbrel.model.errors import MalformedSubscription, WhimbrelError
     from whimbrel.model.filter import Filter
     from whimbrel.model.json_text import parse_json
     from whimbrel.overlay.tree.paths import Interest
+    from whimbrel.readers.errors import InputPlace, RefusedInput
 
     if path is None:
         return [(one.router, one.id, one.interest) for one in scenario.filters]
     out: dict[str, tuple[str, str, Interest]] = {}
-    for row, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
-        content = parse_json(line) if line.strip() else {}
-        if "filter" not in content:
-            continue  # an event of a history, or an empty line
-        name, text, where = (content.get(key) for key in ("subscription", "filter", "where"))
-        if not isinstance(name, str) or not isinstance(text, str) or where not in scenario.topology.neighbours:
-            raise MalformedSubscription("subscription, filter and a router as where", line[:80], row)
-        out.setdefault(name, (str(where), name, Interest(Filter.parse(text))))
+    for row, line in enumerate(path.read_bytes().splitlines()):
+        try:
+            content = parse_json(line) if line.strip() else {}
+            if "filter" not in content:
+                continue  # an event of a history, or an empty line
+            name, text, where = (content.get(key) for key in ("subscription", "filter", "where"))
+            if not isinstance(name, str) or not isinstance(text, str) or where not in scenario.topology.neighbours:
+                raise MalformedSubscription(
+                    "subscription, filter and a router as where", line[:80].decode(errors="replace"), row
+                )
+            out.setdefault(name, (str(where), name, Interest(Filter.parse(text))))
+        except WhimbrelError as error:
+            raise RefusedInput(InputPlace(str(path), row + 1), error) from None
     return list(out.values())

@@ -134,6 +134,8 @@ def _as_given(path: Path, key: str, value: object) -> object:
     """The value in the form in which the command line would give it."""
     if key == _SETTINGS and isinstance(value, dict):
         return [f"{name}={text}" for name, text in _flat(value)]
+    if key == _SETTINGS and isinstance(value, str):
+        return [value]
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value if key == _SETTINGS else ",".join(value)
     if isinstance(value, bool | int | float | str):

@@ -143,7 +143,9 @@ def _draw_panel(axes: Axes, panel: Panel, measures: Measures) -> None:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     if curves or panel.lines:
-        axes.legend(fontsize=8, frameon=False, loc="best")
+        axes.legend(fontsize=8, edgecolor="none", framealpha=0.8).set_zorder(6)
+    if not curves:
+        axes.text(0.5, 0.5, "no point of this scale", transform=axes.transAxes, ha="center", color="#777777")
 
 
 def _draw_bars(axes: Axes, panel: Panel, curves: Sequence[_Curve]) -> None:

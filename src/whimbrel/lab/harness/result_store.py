@@ -38,6 +38,14 @@ class NoResults(WhimbrelError):
         super().__init__(f"Expected results in {folder}, but found none; run: whimbrel lab run --all --output {folder}")
 
 
+class DamagedResult(WhimbrelError, ValueError):
+    """The record of a result in `path` cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(f"Expected the record of an experiment, but {path} is damaged; delete it and run again")
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredPoint:
     """The rows of the table at a point, and the machine card of the moment when it was measured."""
@@ -58,7 +66,7 @@ class ResultStore:
         try:
             found = json.loads(self._file(kind, point).read_text())
             return MeasuredPoint(found["rows"], found["machine"])
-        except (FileNotFoundError, json.JSONDecodeError, KeyError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 
     def keep(self, kind: str, point: Point, measured: MeasuredPoint) -> None:
@@ -99,13 +107,16 @@ class ResultStore:
 def read_results(output: Path, scale: str | None = None) -> list[dict[str, Any]]:
     """The records of all results in a folder; each experiment at the largest scale there is, or at the one asked for.
 
-    Every record gets the `folder` that it lies in. NoResults if there is none.
+    Every record gets the `folder` that it lies in. NoResults if there is none, DamagedResult if one cannot be read.
     """
     found: dict[str, dict[str, Any]] = {}
     for one in (scale,) if scale else SCALES:
         for path in sorted((output / one).glob(f"*/{RECORD}")):
-            record = json.loads(path.read_text())
-            found[record["name"]] = {**record, "folder": path.parent}
+            try:
+                record = json.loads(path.read_text())
+                found[record["name"]] = {**record, "folder": path.parent}
+            except (ValueError, KeyError, TypeError):
+                raise DamagedResult(path) from None
     if not found:
         raise NoResults(output)
     return list(found.values())

@@ -78,6 +78,8 @@ class SourceFields(dict[str, str]):
                 return skewed_user(self._source)
             case "name":
                 return full_name(self._source)
+            case "fraction":
+                return repr(PRICES * self._source.random())
             case "letters":
                 return "".join(self._source.choices("abcdefghijklmnopqrstuvwxyz", k=8))
             case "word":
@@ -242,6 +244,7 @@ LOAD_FORMS: tuple[LoadForm, ...] = (
     LoadForm("CONTAINS NULL", "plain", "user = {user} AND tags CONTAINS ANY ({tag}, NULL)"),
     LoadForm("a list of two types", "plain", "user = {user} AND price IN ({low}, {high}, {users 2})"),
     LoadForm("integers beyond 64 bits", "plain", "user = {user} AND big = 123456789012345{low}678"),
+    LoadForm("floats of 17 digits", "plain", "user = {user} AND price BETWEEN {fraction} AND {fraction 2}"),
     LoadForm("floats beyond 2^53", "plain", "user = {user} AND big > {price}.5e20"),
     LoadForm("times after 2262", "plain", "user = {user} AND at < DATE '9999-12-{day}'"),
     LoadForm("white space beyond ASCII", "plain", "user = {user}\u00a0AND price\u3000BETWEEN {low} AND {high}"),

@@ -6,11 +6,15 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pyarrow as pa
 
+from whimbrel.compiled.jit import entry_for
 from whimbrel.engine.index import Index
 from whimbrel.engine.intake import subscriptions as intake
 from whimbrel.engine.matching import workspace as workspace_module
@@ -162,29 +166,30 @@ def _clocked(index: Index, event: dict[str, object]) -> int:
 
 def _outside(index: Index, events: list[dict[str, object]]) -> float:
     """The median share of a match outside of kernels; the call into compiled code counts as inside."""
-    kernels = [(singles_module, "read_dict"), (workspace_module, "match")]
     inside = 0
 
-    def watched(kernel: Callable[..., object]) -> Callable[..., object]:
+    def timed_entry(kernel: Callable[..., object], *samples: object) -> Callable[..., object]:
+        entry = entry_for(kernel, *samples)
+
         def timed(*arguments: object) -> object:
             nonlocal inside
             started = time.perf_counter_ns()
-            result = kernel(*arguments)
+            result = entry(*arguments)
             inside += time.perf_counter_ns() - started
             return result
 
         return timed
 
     shares = []
-    usual = [getattr(module, name) for module, name in kernels]
-    for (module, name), kernel in zip(kernels, usual, strict=True):
-        setattr(module, name, watched(kernel))
-    try:
+    with ExitStack() as stack:
+        for module in (singles_module, workspace_module):
+            stack.enter_context(patch.object(module, "entry_for", timed_entry))
+        folder = stack.enter_context(TemporaryDirectory(prefix="whimbrel-outside-"))
+        index.save(Path(folder) / "index")
+        fresh = Index.open(Path(folder) / "index")  # which asks for its kernels anew
+        fresh.match(events[0])
         for event in events:
             inside = 0
-            whole = _clocked(index, event)
+            whole = _clocked(fresh, event)
             shares.append(1 - inside / whole)
-    finally:
-        for (module, name), kernel in zip(kernels, usual, strict=True):
-            setattr(module, name, kernel)
     return round(statistics.median(shares), 3)

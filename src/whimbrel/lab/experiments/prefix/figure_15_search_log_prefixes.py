@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.lab.experiments.prefix.figure_14 import SETS
+from whimbrel.lab.experiments.prefix.figure_14_search_log import SETS
 from whimbrel.lab.experiments.prefix.grown_trees import EVENTS, grown
 from whimbrel.lab.experiments.prefix.phrases import LABEL, filters, pages, queries
 from whimbrel.lab.harness.claims import ratio

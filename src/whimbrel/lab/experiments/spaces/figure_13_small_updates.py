@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from whimbrel.lab.experiments.spaces.figure_12 import COUNT
-from whimbrel.lab.experiments.spaces.figure_12 import EXPERIMENT as RANDOM_UPDATES
+from whimbrel.lab.experiments.spaces.figure_12_random_updates import COUNT
+from whimbrel.lab.experiments.spaces.figure_12_random_updates import EXPERIMENT as RANDOM_UPDATES
 from whimbrel.lab.experiments.spaces.population import filled, memory, updates
 from whimbrel.lab.harness.claims import order, slope
 from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks

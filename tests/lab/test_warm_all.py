@@ -13,7 +13,7 @@ import sys
 from random import Random
 from whimbrel import Index
 from whimbrel.compiled.cache import CompiledCache
-from whimbrel.lab import warm_up
+from whimbrel.lab import warm_all
 from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, SourceFields
 from whimbrel.lab.workloads import make
 
@@ -25,10 +25,10 @@ def compiled():
                 found[kernel.__module__, kernel.__name__] = list(kernel.signatures)
     return found
 
-warm_up._load()
-for name, parameters in warm_up._WORKLOADS.items():
-    warm_up._match(make(name, **parameters))
-warm_up._overlay()
+warm_all._load()
+for name, parameters in warm_all._WORKLOADS.items():
+    warm_all._match(make(name, **parameters))
+warm_all._overlay()
 before = compiled()
 for form in LOAD_FORMS:
     source = Random(form.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.lab.experiments.prefix.figure_09 import EXPERIMENT as TREE_LEVELS
+from whimbrel.lab.experiments.prefix.figure_09_tree_levels import EXPERIMENT as TREE_LEVELS
 from whimbrel.lab.experiments.prefix.grown_trees import NO_CLAIM, SETTING, paper_tree
 from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, per_subscription
 from whimbrel.lab.harness.measures import Row

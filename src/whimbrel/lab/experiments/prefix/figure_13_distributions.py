@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.lab.experiments.prefix.figure_12 import false_shares
+from whimbrel.lab.experiments.prefix.figure_12_false_positives import false_shares
 from whimbrel.lab.experiments.prefix.grown_trees import DISTRIBUTIONS, SETTING
 from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid

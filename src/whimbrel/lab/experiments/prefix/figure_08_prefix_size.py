@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.lab.experiments.prefix.figure_07 import EXPERIMENT as TREES
+from whimbrel.lab.experiments.prefix.figure_07_tree_size import EXPERIMENT as TREES
 from whimbrel.lab.experiments.prefix.grown_trees import DISTRIBUTIONS, SETTING, paper_tree
 from whimbrel.lab.harness.claims import below_linear, ratio
 from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, per_subscription

@@ -1,0 +1,22 @@
+"""`whimbrel overlay trace` with files of subscriptions that are wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.program import Program
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b'{"filter": "\xff"}', "Expected text in UTF-8"),
+        (b"3", "Expected a JSON object"),
+        (b'{"subscription": "a", "filter": "a <", "where": "r0"}', "Expected an attribute or a literal"),
+        (b'{"id": 1, "filter": "' + "é".encode() * 80 + b'"}', "Expected subscription, filter and a router as where"),
+    ],
+)
+def test_a_wrong_line_is_named(program: Program, line: bytes, problem: str) -> None:
+    program.write("wrong.jsonl", b'{"event": 0}\n' + line + b"\n")
+    done = program("overlay", "trace", "{}", "--routers", "2", "--subscriptions", "wrong.jsonl", status=1)
+    assert f"whimbrel: wrong.jsonl:2: {problem}" in done.stderr
