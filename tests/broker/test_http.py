@@ -78,6 +78,26 @@ def test_other_content_in_binary_mode(http: httpx.Client) -> None:
     assert "data" not in events[3] and events[3]["datacontenttype"] == "text/plain"
 
 
+@pytest.mark.parametrize(
+    ("expires", "status"),
+    [
+        ("9999-12-31T23:59:59.999999Z", 201),
+        ("9999-12-31T23:59:59-00:01", 422),
+        ("0001-01-01T00:00:00+00:01", 422),
+        ("2020-01-01", 422),
+        ("tomorrow", 422),
+    ],
+)
+def test_an_expiry_is_a_time_that_can_be_shown_again(http: httpx.Client, expires: str, status: int) -> None:
+    answer = http.post("/subscriptions", json={"filter": "FALSE", "expires": expires})
+    assert answer.status_code == status, answer.text
+    assert http.get("/subscriptions", params={"limit": 1000}).status_code == 200
+    if status == 201:
+        id = answer.json()["id"]
+        assert http.get(f"/subscriptions/{id}").json()["expires"] == expires
+        assert http.delete(f"/subscriptions/{id}").status_code == 204
+
+
 def test_results_are_told_event_by_event(http: httpx.Client) -> None:
     good, id = cloud_event(), uuid.uuid4().hex
     batch = [good, good, {"id": 3}, cloud_event(id, specversion="0.3"), cloud_event(whimbrelcursor="1")]

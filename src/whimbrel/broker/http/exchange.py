@@ -24,6 +24,7 @@ from whimbrel.broker.requests.errors import (
     Unavailable,
     Unprocessable,
     UnsupportedMediaType,
+    json_problem,
 )
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -145,7 +146,7 @@ def read_body(body: bytes, decoder: msgspec.json.Decoder[T], code: str) -> T:
     try:
         return decoder.decode(body)
     except BAD_JSON as error:
-        raise Unprocessable(f"{error}", code) from None
+        raise Unprocessable(json_problem(body, error), code) from None
 
 
 def number_of(request: Request, name: str, default: float, low: float, high: float) -> float:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from whimbrel.broker.requests.errors import BAD_JSON, Forbidden, TooLarge, Unprocessable
+from whimbrel.broker.requests.errors import BAD_JSON, Forbidden, TooLarge, Unprocessable, json_problem
 from whimbrel.model.token_rules import Rules
 
 Regions = list[dict[str, Any]]
@@ -34,7 +34,7 @@ def read_regions(content: bytes, limit: int) -> Regions:
     try:
         regions = _regions.decode(content).regions
     except BAD_JSON as error:
-        raise Unprocessable(str(error), "invalid-region") from None
+        raise Unprocessable(json_problem(content, error), "invalid-region") from None
     if len(regions) > limit:
         raise TooLarge(f"Expected at most {limit:,} regions, but got {len(regions):,}")
     return regions
@@ -49,7 +49,7 @@ def patched(regions: Regions, content: bytes) -> Regions:
     try:
         patch = _patch.decode(content)
     except BAD_JSON as error:
-        raise Unprocessable(str(error), "invalid-region") from None
+        raise Unprocessable(json_problem(content, error), "invalid-region") from None
     place = patch.region
     if place is None and len(regions) != 1:
         raise Unprocessable("Expected the place of one region, as there are several - at $.region", "invalid-region")

@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, PreconditionFailed, TooLarge, Unprocessable
+from whimbrel.broker.requests.errors import (
+    BAD_JSON,
+    BrokerError,
+    PreconditionFailed,
+    TooLarge,
+    Unprocessable,
+    json_problem,
+)
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.json_text import parse_json
 from whimbrel.model.limits import EVENT_BYTES
@@ -79,7 +86,8 @@ def read_update(key: str, kind: UpdateKind, content: bytes, versions: frozenset[
             if kind is UpdateKind.PATCH:
                 parse_json(content)  # a key that comes twice has no meaning in a patch
         except (*BAD_JSON, WhimbrelError) as error:
-            raise Unprocessable(f"Expected a JSON object, but got: {error}", "invalid-publication") from None
+            problem = json_problem(content, error)
+            raise Unprocessable(f"Expected a JSON object, but got: {problem}", "invalid-publication") from None
     return PublicationUpdate(key, kind, content.strip(), versions)
 
 
@@ -99,7 +107,7 @@ def read_update_lines(lines: Iterable[bytes]) -> list[PublicationUpdate | Broker
         except BrokerError as error:
             found.append(error)
         except BAD_JSON as error:
-            found.append(Unprocessable(f"{error}", "invalid-publication"))
+            found.append(Unprocessable(json_problem(text, error), "invalid-publication"))
     return found
 
 

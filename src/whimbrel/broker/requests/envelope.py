@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -23,6 +23,7 @@ from whimbrel.broker.requests.errors import (
     TooLarge,
     Unprocessable,
     UnsupportedMediaType,
+    json_problem,
 )
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.limits import EVENT_BYTES
@@ -33,6 +34,8 @@ BATCH_EVENTS = 10_000
 """Events of one request, at most."""
 
 _ATTRIBUTE = re.compile(r"[a-z0-9]{1,64}")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_CHARSET = re.compile(r';\s*charset="?([^\s";]*)', re.IGNORECASE)
 
 
 class Incoming(NamedTuple):
@@ -79,7 +82,7 @@ def structured(raw: bytes) -> Incoming:
     try:
         event = _attributes.decode(raw)
     except BAD_JSON as error:
-        raise Unprocessable(f"Expected a CloudEvent, but got: {error}", "invalid-event") from None
+        raise Unprocessable(f"Expected a CloudEvent, but got: {json_problem(raw, error)}", "invalid-event") from None
     if event.specversion != "1.0":
         raise Unprocessable(f"Expected specversion '1.0', but got {event.specversion!r}", "invalid-event")
     if not (event.id and event.source and event.type):
@@ -101,7 +104,7 @@ def read_events(
         _only_json(kind, "application/cloudevents+json")
         return _each(structured, [body])
     if any(name.startswith("ce-") for name in headers):
-        return _each(lambda data: _binary(kind, headers, data), [body])
+        return _each(lambda data: _binary(content_type, headers, data), [body])
     if kind in ("", "application/json") or kind.endswith("+json"):
         return _each(lambda data: _plain(data, principal, plain), [body])
     raise UnsupportedMediaType(
@@ -132,7 +135,7 @@ def _read_array(body: bytes) -> list[msgspec.Raw]:
     try:
         events = _array.decode(body)
     except BAD_JSON as error:
-        raise BadRequest(f"Expected a JSON array of CloudEvents, but got: {error}") from None
+        raise BadRequest(f"Expected a JSON array of CloudEvents, but got: {json_problem(body, error)}") from None
     if len(events) > BATCH_EVENTS:
         raise TooLarge(f"Expected at most {BATCH_EVENTS:,} events, but got {len(events):,}")
     return events
@@ -146,7 +149,7 @@ def _each(read: Callable[[bytes], Incoming], bodies: Iterable[bytes]) -> list[In
         except BrokerError as error:
             events.append(error)
         except BAD_JSON as error:
-            events.append(Unprocessable(f"Expected JSON, but got: {error}", "invalid-event"))
+            events.append(Unprocessable(f"Expected JSON, but got: {json_problem(body, error)}", "invalid-event"))
         except LimitExceeded as error:
             events.append(TooLarge(str(error)))
     return events
@@ -168,8 +171,9 @@ def _plain(data: bytes, principal: str, plain: PlainEvents) -> Incoming:
     return plain.wrap(data.strip(), principal)
 
 
-def _binary(kind: str, headers: Mapping[str, str], body: bytes) -> Incoming:
+def _binary(content_type: str, headers: Mapping[str, str], body: bytes) -> Incoming:
     EVENT_BYTES.check(len(body), "$")
+    kind = _kind(content_type)
     attributes: dict[str, str] = {}
     for header, value in headers.items():
         if header.startswith("ce-"):
@@ -178,18 +182,29 @@ def _binary(kind: str, headers: Mapping[str, str], body: bytes) -> Incoming:
                 raise Unprocessable(f"Expected an attribute name of a-z and 0-9, but got {name!r}", "invalid-event")
             if name in ("data", "datacontenttype", CURSOR):
                 raise Unprocessable(f"Expected an attribute, but got the header ce-{name}", "invalid-event")
-            attributes[name] = unquote(value.strip('"') if value[:1] == '"' else value)
+            attributes[name] = _header_text(header, value)
     if kind:
-        attributes["datacontenttype"] = kind
+        attributes["datacontenttype"] = content_type.strip()
     start = _encode(attributes)
     if not body:
         return structured(start)
     if kind in ("", "application/json") or kind.endswith("+json"):
         _json.decode(body)
         return structured(start[:-1] + b',"data":' + body + b"}")
-    if kind.startswith("text/"):
+    charset = _CHARSET.search(content_type)
+    if kind.startswith("text/") and (charset is None or charset[1].lower() in ("utf-8", "utf8", "us-ascii")):
         try:
             return structured(start[:-1] + b',"data":' + _encode(body.decode()) + b"}")
         except UnicodeDecodeError:
             pass
     return structured(start[:-1] + b',"data_base64":"' + base64.b64encode(body) + b'"}')
+
+
+def _header_text(header: str, value: str) -> str:
+    """The value of an attribute: a header is a quoted string or not, and its percent-encoding is UTF-8."""
+    quoted = _QUOTED.fullmatch(value)
+    unquoted = value if quoted is None else re.sub(r"\\(.)", r"\1", quoted[1])
+    try:
+        return unquote_to_bytes(unquoted.encode("latin-1")).decode()
+    except UnicodeError:
+        raise Unprocessable(f"Expected UTF-8 in the header {header}, percent-encoded", "invalid-event") from None

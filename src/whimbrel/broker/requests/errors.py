@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from whimbrel.model.errors import WhimbrelError
 
 BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for a text that is not JSON, not UTF-8, nested too deeply, or not of the expected shape."""
+
+_ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
+
+
+def json_problem(text: bytes, error: Exception) -> str:
+    """What is wrong with a text that msgspec refused with one of BAD_JSON, and where.
+
+    msgspec says of a lone surrogate that the text is truncated, or names the place of what follows.
+    """
+    if isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
+        for found in _ESCAPES.finditer(text):
+            if found[1] is not None:
+                escape = found[0].decode(errors="replace")
+                return f"Expected text without lone surrogates, but got {escape} at byte {found.start()}"
+    return str(error)
 
 
 class BrokerError(WhimbrelError):

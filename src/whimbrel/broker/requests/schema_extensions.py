@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from whimbrel.broker.requests.context_schema import CONTEXT
-from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, TooLarge, Unprocessable
+from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, TooLarge, Unprocessable, json_problem
 from whimbrel.model.schema import ConflictingExtension, Schema, SchemaError
 
 EXTENSION_BYTES = 256 << 10
@@ -116,7 +116,7 @@ def read_extensions(body: bytes) -> list[Extension]:
     try:
         return _requests.decode(body).extensions
     except BAD_JSON as error:
-        raise Unprocessable(str(error), "invalid-extension") from None
+        raise Unprocessable(json_problem(body, error), "invalid-extension") from None
 
 
 def decode_extension(definition: bytes) -> Extension:

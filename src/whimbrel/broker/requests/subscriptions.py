@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
 
 from whimbrel.broker.requests.entries import SubscriptionPut
-from whimbrel.broker.requests.errors import BAD_JSON, TooLarge, Unprocessable
+from whimbrel.broker.requests.errors import BAD_JSON, TooLarge, Unprocessable, json_problem
 from whimbrel.broker.requests.filter_dialects import subscription_filter
 from whimbrel.broker.requests.webhook_sinks import HTTP, DigestRequest, check_digest, read_sink
 from whimbrel.model.errors import WhimbrelError
@@ -24,6 +24,7 @@ PROTOCOLS = ("PULL", "SSE", "WS", HTTP)
 DWELL_SECONDS = 366 * 86_400.0
 """Dwell of a subscription, at most."""
 ID = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 
@@ -73,7 +74,7 @@ def read_request(body: bytes, on: str | None = None) -> SubscriptionRequest:
     try:
         request = _decoder.decode(body)
     except BAD_JSON as error:
-        raise Unprocessable(str(error), "invalid-subscription") from None
+        raise Unprocessable(json_problem(body, error), "invalid-subscription") from None
     if request.protocol not in PROTOCOLS:
         raise Unprocessable(
             f"Expected a protocol of {', '.join(PROTOCOLS)}, but got {request.protocol!r} - at $.protocol",
@@ -195,15 +196,15 @@ def _expiry(request: SubscriptionRequest, now: int) -> int | None:
 
 
 def read_time(text: str, path: str) -> int:
-    """Microseconds since 1970 UTC of a time in RFC 3339; no zone means UTC."""
+    """Microseconds since 1970 UTC of a time in RFC 3339; no zone means UTC. `time_text` can show it again."""
     try:
         moment = datetime.fromisoformat(text)
-        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        return int(moment.timestamp() * 1_000_000)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise Unprocessable(f"Expected a time in RFC 3339, but got {text[:80]!r} - at {path}", "invalid-time") from None
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def time_text(microseconds: int) -> str:
     """A time in RFC 3339."""
-    return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat().replace("+00:00", "Z")
+    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat().replace("+00:00", "Z")
