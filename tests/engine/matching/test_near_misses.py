@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import events, filters
 from whimbrel import Filter, Index
+from whimbrel.language.columnar.terms import READY_FROM
 from whimbrel.model.event import Event
 from whimbrel.model.explain import explain
 from whimbrel.model.near_misses import near_misses
@@ -85,6 +86,14 @@ def test_a_filter_that_may_fail_more_does_not_hide_a_better_one() -> None:
     index.add(0, "a = 1 AND b LIKE '%x%' AND c LIKE '%x%'")
     index.add(1, "a = 1 AND b = 'x'")
     assert misses(index, {"a": 2, "b": "y", "c": "y"}, 1) == [(1, 2)]
+
+
+def test_what_never_matches_takes_no_place_of_a_near_miss() -> None:
+    index = Index()
+    texts = ["a = 'x' AND a LIKE '%y'", "b = 1", "a = 'x' AND a LIKE '%y' OR b = 1 AND c = 1"] * READY_FROM
+    index.add_many(enumerate(texts))
+    assert misses(index, {"a": "z"}, limit=2) == [(1, 1), (4, 1)]
+    assert misses(index, {"a": "z"}, limit=READY_FROM + 1)[-1] == (2, 2)
 
 
 def test_two_missing_attributes_that_are_compared_fail_as_one() -> None:

@@ -1,9 +1,9 @@
 """Near misses over the whole index: which subscriptions fail the fewest constraints.
 
 One pass over the items of every segment counts, per conjunction, the attributes of which some item fails: as every
-attribute has one constraint, that is the number of failed constraints; a derived attribute counts as its source. Where
-a filter must be verified it is only a lower bound, so filters are asked, the most promising first, until no other can
-be among the best.
+attribute has one constraint, that is the number of failed constraints; a derived attribute counts as its source. It is
+a lower bound where a filter must be verified, and where the segment holds a conjunction that its normal form drops as
+unsatisfiable. So filters are asked, the most promising first, until no other can be among the best.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, ROW_MASK, VERIFY_BIT, holds
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.array_rows import linked_rows
+from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
+from whimbrel.model.explain import explain_conjunction
 from whimbrel.model.filter import Filter
-from whimbrel.model.near_misses import NearMiss, near_misses, nearest_conjunction
-from whimbrel.model.subscription import Id, Subscription
+from whimbrel.model.near_misses import NearMiss, nearest_conjunction
+from whimbrel.model.subscription import Id
 from whimbrel.ranks.clauses.clauses import RANGE
 from whimbrel.ranks.patterns.event_fragments import SEVERAL
 
@@ -41,24 +43,22 @@ def nearest(
     for segment in snapshot.segments:
         _count(segment, event, snapshot, fails, doubtful)
     fails[fails == 0] = np.where(doubtful[fails == 0], 1, NO_MISS)  # a doubtful one matches, or fails at least one
-    best: list[tuple[int, int, int]] = []  # failed, place, row
+    best: list[tuple[int, int, int, Conjunction]] = []  # failed, place, row and the conjunction that fails least
     for level in np.flatnonzero(np.bincount(fails, minlength=NO_MISS + 1)[:NO_MISS]).tolist():
         if len(best) == limit and best[-1][0] < level:
             break
         rows = snapshot.in_order(np.flatnonzero(fails == level).astype(np.int32))
-        places = snapshot.places(rows)
-        sure = ~doubtful[rows]
-        best += [(level, *one) for one in zip(places[sure][:limit].tolist(), rows[sure][:limit].tolist(), strict=True)]
-        best = sorted(best)[:limit]
-        for place, row in zip(places[~sure].tolist(), rows[~sure].tolist(), strict=True):
-            if len(best) == limit and best[-1][:2] <= (level, place):
+        for place, row in zip(snapshot.places(rows), rows, strict=True):
+            if len(best) == limit and best[-1][:2] < (level, place):
                 break
-            found = nearest_conjunction(filter_of(row), event, None)
+            found = nearest_conjunction(filter_of(int(row)), event, None)
             if found is not None:
-                insort(best, (found[0], place, row))
+                insort(best, (found[0], int(place), int(row), found[1]))
                 del best[limit:]
-    in_order = sorted(best, key=lambda one: one[1])
-    return near_misses((Subscription(name(row), filter_of(row)) for _, _, row in in_order), event, limit)
+    return [
+        NearMiss(name(row), failed, explain_conjunction(conjunction, event, filter_of(row).schema))
+        for failed, _, row, conjunction in best
+    ]
 
 
 def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray, doubtful: np.ndarray) -> None:
