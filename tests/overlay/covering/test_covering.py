@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,9 +11,11 @@ from tests.strategies import events, filters
 from whimbrel.model.errors import FilterError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
-from whimbrel.overlay.covering import cover_table
+from whimbrel.overlay.covering import cover_relation
+from whimbrel.overlay.covering.cover_relation import CoverRelation
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.covering.poset import Poset
+from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.tree.paths import Interest
 
 narrow = st.tuples(st.sampled_from("xy"), st.integers(0, 4), st.integers(0, 4)).map(
@@ -20,31 +24,96 @@ narrow = st.tuples(st.sampled_from("xy"), st.integers(0, 4), st.integers(0, 4)).
 some = st.lists(st.one_of(filters.filter(lambda f: bool(f.conjunctions)), narrow, narrow), max_size=10)
 
 
-def table_of(wanted: list[Filter], many: bool) -> tuple[CoverTable, dict[bytes, Interest]]:
-    table, interests = CoverTable(), {one.key: one for one in map(Interest, wanted)}
+def relation_of(wanted: list[Filter], many: bool) -> tuple[CoverRelation, dict[bytes, Interest]]:
+    relation, interests = CoverRelation(), {one.key: one for one in map(Interest, wanted)}
     if many:
-        table.add_many(interests.values())
+        relation.add_many(interests.values())
     else:
         for interest in interests.values():
-            table.add(interest)
-    return table, interests
+            relation.add(interest)
+    return relation, interests
 
 
 @settings(max_examples=120, deadline=None)
 @given(some, st.booleans(), st.sampled_from([0, 3, 64]))
-def test_the_table_finds_what_comparing_all_pairs_finds(wanted: list[Filter], many: bool, recent: int) -> None:
-    before = cover_table._RECENT
-    cover_table._RECENT = recent
+def test_the_relation_has_what_comparing_all_pairs_finds(wanted: list[Filter], many: bool, recent: int) -> None:
+    before = cover_relation._RECENT
+    cover_relation._RECENT = recent
     try:
-        table, interests = table_of(wanted, many)
+        relation, interests = relation_of(wanted, many)
     finally:
-        cover_table._RECENT = before
+        cover_relation._RECENT = before
     for one in interests.values():
         for two in interests.values():
             if one is not two:
                 mutual = one.filter.covers(two.filter) and two.filter.covers(one.filter)
                 expected = one.filter.covers(two.filter) and (not mutual or one.key < two.key)
-                assert (one.key in table.covering(two.key)) == expected == (two.key in table.covered(one.key))
+                assert (one.key in relation.covering(two.key)) == expected == (two.key in relation.covered(one.key))
+
+
+@settings(max_examples=120, deadline=None)
+@given(some, st.lists(st.integers(0, 9), max_size=10), st.sets(st.integers(0, 9)))
+def test_a_search_finds_a_covering_filter_that_is_wanted_and_none_that_was_removed(
+    wanted: list[Filter], removed: list[int], allowed: set[int]
+) -> None:
+    table, interests = CoverTable(), {one.key: one for one in map(Interest, wanted)}
+    table.add_many(interests.values())
+    keys = list(interests)
+    for place in removed:
+        if place < len(keys) and keys[place] in table:
+            table.remove(keys[place])
+            del interests[keys[place]]
+    fit = {keys[place] for place in allowed if place < len(keys)} & interests.keys()
+    for key, interest in interests.items():
+        covering = {one for one in fit - {key} if interests[one].filter.covers(interest.filter)}
+        found = table.find(key, fit.__contains__)
+        assert found in covering if covering else found is None
+    for key in list(interests):
+        table.remove(key)
+    assert not any(trie.children or trie.buckets for trie in table._tries.values())
+
+
+def test_a_search_finds_the_wide_filter_behind_many_narrow_ones_and_the_nearest_of_a_chain() -> None:
+    table = CoverTable()
+    wide, narrow, *others = [
+        Interest(Filter.parse(text))
+        for text in ("x >= 0", "x BETWEEN 500 AND 505", *(f"x BETWEEN {n} AND {n + 3}" for n in range(1_000)))
+    ]
+    table.add_many([wide, narrow, *others])
+    assert table.find(narrow.key, lambda _: True) == wide.key
+    table.remove(wide.key)
+    assert table.find(narrow.key, lambda _: True) is None
+    chain = [Interest(Filter.parse(f"y < {n}")) for n in range(1_000)]
+    table.add_many(chain)
+    assert table.find(chain[500].key, lambda _: True) == chain[501].key
+
+
+@pytest.mark.parametrize("text", ["x < {n}", "x > {n}", "x BETWEEN {n} AND 9999 - {n}", "c = 'a' AND x <= {n}"])
+@pytest.mark.parametrize("order", ["up", "down", "mixed"])
+def test_a_router_compares_each_filter_of_a_chain_with_few_others(
+    text: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = 0
+    plain = Filter.covers
+
+    def count(one: Filter, two: Filter) -> bool:
+        nonlocal compared
+        compared += 1
+        return plain(one, two)
+
+    monkeypatch.setattr(Filter, "covers", count)
+    numbers = list(range(300)) if order == "up" else list(range(299, -1, -1))
+    if order == "mixed":
+        Random(1).shuffle(numbers)
+    router = PrefixRouter("a")
+    router.link("b")
+    for n in numbers:
+        filter = Filter.parse(text.replace("9999 - {n}", str(9_999 - n)).format(n=n))
+        router.subscribe(f"s{n}", Interest(filter))
+    for n in sorted(numbers):
+        router.unsubscribe(f"s{n}")
+    assert router._offers["b"].sent == set()
+    assert compared < 10 * len(numbers)
 
 
 @settings(max_examples=120, deadline=None)
@@ -52,8 +121,8 @@ def test_the_table_finds_what_comparing_all_pairs_finds(wanted: list[Filter], ma
 def test_the_poset_finds_the_interfaces_that_want_an_event(
     wanted: list[Filter], changes: list[tuple[bool, int, int]], published: dict[str, object]
 ) -> None:
-    table, interests = table_of(wanted, many=True)
-    poset, held = Poset(table), set[tuple[bytes, int]]()
+    relation, interests = relation_of(wanted, many=True)
+    poset, held = Poset(relation), set[tuple[bytes, int]]()
     keys = list(interests)
     event = Event({**published, "x": 3, "y": 1})
     for add, place, interface in changes:

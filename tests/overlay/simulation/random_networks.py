@@ -152,10 +152,13 @@ def check_tables(network: Network) -> None:
         for neighbour in router.neighbours:
             bit = network.routers[neighbour]._bits[name]
             told = {key for key, mask in network.routers[neighbour].interests.items() if mask & bit}
-            assert told == router._sent[neighbour]
+            assert told == router._offers[neighbour].sent
+            router._offers[neighbour]._check()
             for key, mask in router.interests.items():
-                if mask & ~router._bits[neighbour] and key not in told:
-                    assert not router.table.covering(key).isdisjoint(told), "a filter that a neighbour must know"
+                assert (key in router._offers[neighbour]) == bool(mask & ~router._bits[neighbour])
+                if key in router._offers[neighbour] and key not in told:
+                    filter = router.table[key].filter
+                    assert any(router.table[one].filter.covers(filter) for one in told), "a neighbour must know it"
     prefix_routers = [router for router in network.routers.values() if isinstance(router, PrefixRouter)]
     if any(router.optimizer is not None and router.interests for router in prefix_routers):
         versions = {(router.version, len(router.view(router.version).snapshot)) for router in prefix_routers}  # type: ignore[union-attr]

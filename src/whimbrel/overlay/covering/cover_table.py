@@ -1,42 +1,41 @@
-"""Which filters cover which, among all that a broker knows.
+"""The filters that a router knows, and a search for one that covers another.
 
-A filter covers another only if some conjunction of it has no more attributes than the other's first one, and no
-narrower interval around any of them. Candidates are found by counting such attributes in sorted arrays, and
-`Filter.covers` decides. The arrays hold the filters up to the last rebuild; the few that came since are compared one
-by one.
+A filter is covered only by one that has a conjunction over some of the attributes of its first conjunction, with no
+narrower interval around any of them. Conjunctions are kept by their attributes in a trie, then by the single values
+that they demand, then by the interval of one more attribute. The search looks at the nearest intervals and at the
+widest one, and stops after a number of steps: it may miss a covering filter, which costs bandwidth, but what it finds
+does cover.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-
-import numpy as np
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import BOTTOM, TOP, Cut
-from whimbrel.overlay.tree.paths import PATHS, Interest
+from whimbrel.model.values import SortKey
+from whimbrel.overlay.covering.cover_relation import CoverRelation
+from whimbrel.overlay.covering.covers import covers
+from whimbrel.overlay.tree.paths import Interest
 
-_COMPARED = 4_096
-"""Pairs of conjunctions, at most: filters with more count as not covering each other, which costs bandwidth only."""
-_RECENT = 64
-"""Filters that are compared one by one, at least; above that a sixteenth of all."""
+_TRIE_STEPS = 512
+"""Sets of attributes that one search visits, at most."""
+_NEAR = 32
+"""Intervals that one search visits in one bucket, at most, before it looks at the widest."""
+_COMPARED = 16
+"""Candidates that one search compares, at most."""
 
 
 class CoverTable:
-    """Filters by their keys, and for each those that it covers and that cover it.
-
-    Of two filters that cover each other the one with the smaller key counts as the covering one.
-    """
+    """Filters by their keys. `find` searches for one that covers another."""
 
     def __init__(self) -> None:
         self._interests: dict[bytes, Interest] = {}
-        self._covering: dict[bytes, set[bytes]] = {}
-        self._covered: dict[bytes, set[bytes]] = {}
-        self._recent: dict[bytes, Interest] = {}
-        self._arrays = _Arrays(())
+        self._tries: dict[str, _TrieNode] = {}
+        self._relation: CoverRelation | None = None
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._interests
@@ -44,153 +43,202 @@ class CoverTable:
     def __getitem__(self, key: bytes) -> Interest:
         return self._interests[key]
 
-    def covering(self, key: bytes) -> set[bytes]:
-        """The filters that cover this one."""
-        return self._covering[key]
-
-    def covered(self, key: bytes) -> set[bytes]:
-        """The filters that this one covers."""
-        return self._covered[key]
+    @property
+    def relation(self) -> CoverRelation:
+        """All pairs of filters of which one covers the other: made when first asked for, and current from then on."""
+        if self._relation is None:
+            self._relation = CoverRelation()
+            self._relation.add_many(self._interests.values())
+        return self._relation
 
     def add(self, interest: Interest) -> None:
         """Add a filter, unless it is there."""
         if interest.key in self._interests:
             return
-        self._enter(interest)
-        for other in self._arrays.related(interest.filter):
-            if other in self._interests and other not in self._recent:
-                self._relate(interest, self._interests[other])
-        for recent in self._recent.values():
-            self._relate(interest, recent)
-        self._recent[interest.key] = interest
-        if len(self._recent) > max(_RECENT, len(self._interests) // 16):
-            self._rebuild()
+        self._interests[interest.key] = interest
+        for place, low, high in _places(interest):
+            node = self._tries.setdefault(interest.tenant, _TrieNode())
+            for name in place.names:
+                node = node.children.setdefault(name, _TrieNode())
+            by_values = node.buckets.setdefault(place.demanded, {})
+            by_values.setdefault(place.values, _Bucket(place.ranged)).add(low, high, interest.key)
+        if self._relation is not None:
+            self._relation.add(interest)
 
     def add_many(self, interests: Iterable[Interest]) -> None:
-        """Add many filters at once, which takes less time for each."""
-        fresh = {interest.key: interest for interest in interests if interest.key not in self._interests}
-        for interest in fresh.values():
-            self._enter(interest)
-        self._rebuild()
-        for interest in fresh.values():
-            for other in self._arrays.covering(interest.filter):
-                if other != interest.key:
-                    self._relate(interest, self._interests[other])
-            for other in self._arrays.covered(interest.filter):
-                if other not in fresh:
-                    self._relate(interest, self._interests[other])
+        """Add many filters."""
+        for interest in interests:
+            self.add(interest)
 
     def remove(self, key: bytes) -> None:
         """Forget a filter."""
-        del self._interests[key]
-        self._recent.pop(key, None)
-        for other in self._covering.pop(key):
-            self._covered[other].discard(key)
-        for other in self._covered.pop(key):
-            self._covering[other].discard(key)
+        interest = self._interests.pop(key)
+        for place, low, high in _places(interest):
+            path = [self._tries[interest.tenant]]
+            for name in place.names:
+                path.append(path[-1].children[name])
+            by_values = path[-1].buckets[place.demanded]
+            by_values[place.values].remove(low, high, key)
+            if not by_values[place.values].lows:
+                del by_values[place.values]
+                if not by_values:
+                    del path[-1].buckets[place.demanded]
+                for node, name in zip(path[-2::-1], reversed(place.names), strict=True):
+                    if node.children[name].buckets or node.children[name].children:
+                        break
+                    del node.children[name]
+        if self._relation is not None:
+            self._relation.remove(key)
 
-    def _enter(self, interest: Interest) -> None:
-        self._interests[interest.key] = interest
-        self._covering[interest.key] = set()
-        self._covered[interest.key] = set()
+    def find(self, key: bytes, is_wanted: Callable[[bytes], bool]) -> bytes | None:
+        """A filter that covers this one and `is_wanted`, a near one before a wide one; None if none was found."""
+        interest = self._interests[key]
+        if not interest.filter.conjunctions:
+            return None
+        tried: set[bytes] = {key}
+        for candidate in self._candidates(interest):
+            if candidate not in tried and is_wanted(candidate):
+                if covers(self._interests[candidate].filter, interest.filter):
+                    return candidate
+                tried.add(candidate)
+                if len(tried) > _COMPARED:
+                    break
+        return None
 
-    def _rebuild(self) -> None:
-        self._arrays = _Arrays(self._interests.values())
-        self._recent.clear()
+    def _candidates(self, interest: Interest) -> Iterator[bytes]:
+        """The filters that may cover one."""
+        conjunction = interest.filter.conjunctions[0]
+        names, points = sorted(conjunction.attributes), _points(conjunction)
+        pending: list[tuple[_TrieNode, int]] = [(self._tries[interest.tenant], 0)]
+        for _ in range(_TRIE_STEPS):
+            if not pending:
+                return
+            node, start = pending.pop()
+            for demanded, by_values in node.buckets.items():
+                if all(name in points for name in demanded):
+                    bucket = by_values.get(tuple(points[name] for name in demanded))
+                    if bucket is not None:
+                        yield from bucket.containing(*_hull(conjunction, bucket.name))
+            for place in range(start, len(names)):
+                child = node.children.get(names[place])
+                if child is not None:
+                    pending.append((child, place + 1))
 
-    def _relate(self, one: Interest, two: Interest) -> None:
-        """Compare two filters and keep what is found."""
-        if one.tenant != two.tenant:
-            return
-        above, below = covers(one.filter, two.filter), covers(two.filter, one.filter)
-        if above and (not below or one.key < two.key):
-            self._covered[one.key].add(two.key)
-            self._covering[two.key].add(one.key)
-        elif below:
-            self._covered[two.key].add(one.key)
-            self._covering[one.key].add(two.key)
 
+class _Place(NamedTuple):
+    """Where a conjunction is kept: its attributes, those that demand a value, the values, one with a range."""
 
-def covers(one: Filter, two: Filter) -> bool:
-    """`one.covers(two)`, with a quick look at the attributes first. A filter that matches nothing is not covered."""
-    if not two.conjunctions or len(one.conjunctions) * len(two.conjunctions) > _COMPARED:
-        return False
-    theirs = two.conjunctions[0].attributes
-    return any(mine.attributes <= theirs for mine in one.conjunctions) and one.covers(two)
+    names: list[str]
+    demanded: tuple[str, ...]
+    values: tuple[SortKey, ...]
+    ranged: str | None
 
 
 @dataclass(slots=True)
-class _Column:
-    """The intervals of one attribute: ranks of their ends among `cuts`, and the row of each."""
+class _Bucket:
+    """Conjunctions over the same attributes that demand the same values, by the interval of one more, `name`.
 
-    cuts: list[Cut]
-    lows: np.ndarray
-    highs: np.ndarray
-    rows: np.ndarray
+    `lows` are the different lower ends, sorted; `highs` has the upper ends of each with the keys, sorted. `widest` are
+    the intervals that no other contains, sorted; None if they have to be found again.
+    """
+
+    name: str | None
+    lows: list[Cut] = field(default_factory=list)
+    highs: dict[Cut, list[tuple[Cut, bytes]]] = field(default_factory=dict)
+    widest: list[tuple[Cut, Cut, bytes]] | None = field(default_factory=list)
+
+    def add(self, low: Cut, high: Cut, key: bytes) -> None:
+        """Add an interval."""
+        highs = self.highs.get(low)
+        if highs is None:
+            insort(self.lows, low)
+            highs = self.highs[low] = []
+        insort(highs, (high, key))
+        if self.widest is not None:
+            place = bisect_right(self.widest, low, key=_first)
+            if place and self.widest[place - 1][1] >= high:
+                return
+            start = place - 1 if place and self.widest[place - 1][0] == low else place
+            while place < len(self.widest) and self.widest[place][1] <= high:
+                place += 1
+            self.widest[start:place] = [(low, high, key)]
+
+    def remove(self, low: Cut, high: Cut, key: bytes) -> None:
+        """Remove an interval."""
+        highs = self.highs[low]
+        highs.remove((high, key))
+        if not highs:
+            del self.highs[low]
+            del self.lows[bisect_left(self.lows, low)]
+        if self.widest is not None:
+            place = bisect_left(self.widest, low, key=_first)
+            if place < len(self.widest) and self.widest[place][2] == key:
+                self.widest = None
+
+    def containing(self, low: Cut, high: Cut) -> Iterator[bytes]:
+        """The keys of intervals that contain this one: the nearest, then the widest; not all of them."""
+        steps = _NEAR
+        place = bisect_right(self.lows, low) - 1
+        while place >= 0 and steps > 0:
+            highs = self.highs[self.lows[place]]
+            first = bisect_left(highs, (high,))
+            for found in range(first, min(len(highs), first + steps)):
+                yield highs[found][1]
+                steps -= 1
+            place, steps = place - 1, steps - 1
+        widest = self._widest()
+        place = bisect_right(widest, low, key=_first) - 1
+        if place >= 0 and widest[place][1] >= high:
+            yield widest[place][2]
+
+    def _widest(self) -> list[tuple[Cut, Cut, bytes]]:
+        """The intervals that no other contains."""
+        if self.widest is None:
+            self.widest = []
+            for low in self.lows:
+                high, key = self.highs[low][-1]
+                if not self.widest or high > self.widest[-1][1]:
+                    self.widest.append((low, high, key))
+        return self.widest
 
 
-class _Arrays:
-    """The conjunctions of filters as rows, with a column for every attribute."""
+@dataclass(slots=True)
+class _TrieNode:
+    """A node of the trie of attributes. `buckets` has the conjunctions that end here, by what they demand."""
 
-    def __init__(self, interests: Iterable[Interest]) -> None:
-        self._keys: list[bytes] = []
-        firsts: list[int] = []
-        needs: list[int] = []
-        gathered: dict[str, list[tuple[Cut, Cut, int]]] = {}
-        for interest in interests:
-            for place, conjunction in enumerate(interest.filter.conjunctions):
-                for name, low, high in _hulls(conjunction):
-                    gathered.setdefault(name, []).append((low, high, len(needs)))
-                needs.append(len(conjunction.attributes))
-                firsts.append(place == 0)
-                self._keys.append(interest.key)
-        self._needs = np.array(needs, np.int32)
-        self._firsts = np.array(firsts, bool)
-        self._columns = {name: _column(items) for name, items in gathered.items()}
-
-    def related(self, filter: Filter) -> set[bytes]:
-        """The filters that may cover this one or be covered by it."""
-        return self.covering(filter) | self.covered(filter)
-
-    def covering(self, filter: Filter) -> set[bytes]:
-        """The filters that may cover this one."""
-        if not filter.conjunctions:
-            return set()
-        hits = np.zeros(len(self._needs), np.int32)
-        for name, low, high in _hulls(filter.conjunctions[0]):
-            column = self._columns.get(name)
-            if column is not None:
-                at_most = bisect_right(column.cuts, low)
-                at_least = bisect_left(column.cuts, high)
-                hits[column.rows[(column.lows < at_most) & (column.highs >= at_least)]] += 1
-        return {self._keys[row] for row in np.flatnonzero(hits == self._needs).tolist()}
-
-    def covered(self, filter: Filter) -> set[bytes]:
-        """The filters that this one may cover."""
-        out: set[bytes] = set()
-        for conjunction in filter.conjunctions[:PATHS]:
-            hits = np.zeros(len(self._needs), np.int32)
-            for name, low, high in _hulls(conjunction):
-                column = self._columns.get(name)
-                if column is not None:
-                    at_least = bisect_left(column.cuts, low)
-                    at_most = bisect_right(column.cuts, high)
-                    hits[column.rows[(column.lows >= at_least) & (column.highs < at_most)]] += 1
-            found = np.flatnonzero((hits == len(conjunction.attributes)) & self._firsts)
-            out.update(self._keys[row] for row in found.tolist())
-        return out
+    children: dict[str, _TrieNode] = field(default_factory=dict)
+    buckets: dict[tuple[str, ...], dict[tuple[SortKey, ...], _Bucket]] = field(default_factory=dict)
 
 
-def _column(items: list[tuple[Cut, Cut, int]]) -> _Column:
-    cuts = sorted({cut for low, high, _ in items for cut in (low, high)})
-    rank = {cut: place for place, cut in enumerate(cuts)}
-    lows, highs, rows = zip(*((rank[low], rank[high], row) for low, high, row in items), strict=True)
-    return _Column(cuts, np.array(lows, np.int32), np.array(highs, np.int32), np.array(rows, np.int32))
+def _first(entry: tuple[Cut, Cut, bytes]) -> Cut:
+    return entry[0]
 
 
-def _hulls(conjunction: Conjunction) -> Iterator[tuple[str, Cut, Cut]]:
-    """Every attribute with the interval around its values. Without values it is inside every other."""
-    for name in conjunction.attributes:
-        constraint = conjunction.by_attribute.get(name)
-        cuts = (BOTTOM, TOP) if constraint is None else constraint.values.cuts or (TOP, BOTTOM)
-        yield name, cuts[0], cuts[-1]
+def _places(interest: Interest) -> Iterator[tuple[_Place, Cut, Cut]]:
+    """Where the conjunctions of a filter are kept, with the interval of each."""
+    for conjunction in interest.filter.conjunctions:
+        names, points = sorted(conjunction.attributes), _points(conjunction)
+        demanded = tuple(name for name in points if conjunction.by_attribute[name].is_plain)
+        ranged = next((name for name in names if name not in demanded), None)
+        place = _Place(names, demanded, tuple(points[name] for name in demanded), ranged)
+        yield place, *_hull(conjunction, ranged)
+
+
+def _points(conjunction: Conjunction) -> dict[str, SortKey]:
+    """The attributes whose constraint is a single value, with that value."""
+    out: dict[str, SortKey] = {}
+    for name, constraint in conjunction.constraints:
+        if constraint.bound and not constraint.missing and not constraint.null and len(constraint.values.cuts) == 2:
+            keys = constraint.values.as_points()
+            if keys is not None and len(keys) == 1:
+                out[name] = keys[0]
+    return out
+
+
+def _hull(conjunction: Conjunction, name: str | None) -> tuple[Cut, Cut]:
+    """The interval around the values of an attribute; everything if there is no constraint."""
+    constraint = None if name is None else conjunction.by_attribute.get(name)
+    if constraint is None:
+        return BOTTOM, TOP
+    cuts = constraint.values.cuts
+    return (cuts[0], cuts[-1]) if cuts else (TOP, BOTTOM)  # without values it is inside every other

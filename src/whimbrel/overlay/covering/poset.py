@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
-from whimbrel.overlay.covering.cover_table import CoverTable
+from whimbrel.overlay.covering.cover_relation import CoverRelation
 
 
 class PosetMatch(NamedTuple):
@@ -24,10 +24,10 @@ class PosetMatch(NamedTuple):
 
 
 class Poset:
-    """Filters of a `CoverTable`, linked from each to those that it covers immediately."""
+    """Filters of a `CoverRelation`, linked from each to those that it covers immediately."""
 
-    def __init__(self, table: CoverTable) -> None:
-        self._table = table
+    def __init__(self, relation: CoverRelation) -> None:
+        self._relation = relation
         self._wanted: dict[bytes, set[Hashable]] = {}
         self._nodes: dict[bytes, set[Hashable]] = {}
         self._parents: dict[bytes, set[bytes]] = {}
@@ -48,8 +48,8 @@ class Poset:
         if holders is None or interface not in holders:
             return
         self._drop(key, interface)
-        below = self._table.covered(key)
-        for other in sorted(below, key=lambda one: (len(self._table.covering(one)), one)):
+        below = self._relation.covered(key)
+        for other in sorted(below, key=lambda one: (len(self._relation.covering(one)), one)):
             if interface in self._wanted.get(other, ()):
                 self._keep(other, interface)
 
@@ -74,12 +74,12 @@ class Poset:
 
     def _keep(self, key: bytes, interface: Hashable) -> None:
         """Keep an interface at a filter, unless it is at one that covers it; remove it from those below."""
-        if any(interface in self._nodes.get(other, ()) for other in self._table.covering(key)):
+        if any(interface in self._nodes.get(other, ()) for other in self._relation.covering(key)):
             return
         if key not in self._nodes:
             self._link(key)
         self._nodes[key].add(interface)
-        for other in self._table.covered(key):
+        for other in self._relation.covered(key):
             if interface in self._nodes.get(other, ()):
                 self._drop(other, interface)
 
@@ -90,13 +90,13 @@ class Poset:
 
     def _link(self, key: bytes) -> None:
         """Add a node below the narrowest that cover it and above the widest that it covers."""
-        table = self._table
+        relation = self._relation
         self._nodes[key] = set()
         self._children[key] = set()
         self._set_parents(key)
-        for other in table.covered(key):
-            if other in self._nodes and table.covered(key).isdisjoint(self._parents[other]):
-                for parent in self._parents[other] & table.covering(key):
+        for other in relation.covered(key):
+            if other in self._nodes and relation.covered(key).isdisjoint(self._parents[other]):
+                for parent in self._parents[other] & relation.covering(key):
                     self._parents[other].discard(parent)
                     self._children[parent].discard(other)
                 self._parents[other].add(key)
@@ -115,12 +115,12 @@ class Poset:
 
     def _set_parents(self, key: bytes) -> None:
         """Link a node to the narrowest nodes that cover it."""
-        table, parents, passed = self._table, set(), set[bytes]()
-        above = [other for other in table.covering(key) if other in self._nodes]
-        for other in sorted(above, key=lambda one: (-len(table.covering(one)), one)):
+        relation, parents, passed = self._relation, set(), set[bytes]()
+        above = [other for other in relation.covering(key) if other in self._nodes]
+        for other in sorted(above, key=lambda one: (-len(relation.covering(one)), one)):
             if other not in passed:
                 parents.add(other)
-                passed |= table.covering(other)
+                passed |= relation.covering(other)
         self._parents[key] = parents
         for parent in parents:
             self._children[parent].add(key)
@@ -131,11 +131,11 @@ class Poset:
 
     def _check(self) -> None:
         """Assert every invariant: links are immediate, nobody is kept twice, every wanted filter is covered."""
-        table = self._table
+        relation = self._relation
         for key, holders in self._nodes.items():
             assert holders
             assert (key in self._roots) == (not self._parents[key])
-            above = {other for other in table.covering(key) if other in self._nodes}
+            above = {other for other in relation.covering(key) if other in self._nodes}
             assert self._parents[key] <= above
             assert bool(above) == bool(self._parents[key])
             assert all(key in self._children[parent] for parent in self._parents[key])
@@ -143,4 +143,4 @@ class Poset:
             assert all(holders.isdisjoint(self._nodes[other]) for other in above)
         for key, interfaces in self._wanted.items():
             for interface in interfaces:
-                assert any(interface in self._nodes.get(one, ()) for one in (key, *table.covering(key)))
+                assert any(interface in self._nodes.get(one, ()) for one in (key, *relation.covering(key)))

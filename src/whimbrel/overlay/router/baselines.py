@@ -16,7 +16,7 @@ class SienaRouter(Router):
 
     def __init__(self, name: str, table: CoverTable | None = None) -> None:
         super().__init__(name, table)
-        self._poset = Poset(self.table)
+        self._poset = Poset(self.table.relation)
 
     def _changed(self, key: bytes, before: int, after: int) -> None:
         for bit in (LOCAL, *self._bits.values()):

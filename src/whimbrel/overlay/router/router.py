@@ -5,8 +5,8 @@ and draws nothing at random, so the simulator and real brokers run the same code
 messages once and in order.
 
 A filter goes to a neighbour unless one that covers it has gone there (ERR-22g in docs/papers.md). The neighbour that
-leads to the optimizer gets all of them. When a filter ends, those that it covered are sent before its end is, so that
-no event falls between.
+leads to the optimizer gets all of them. When a filter ends, those that rested on it are offered before its end is sent,
+so that no event falls between.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.router.counters import Counters
+from whimbrel.overlay.router.offers import Offers
 from whimbrel.overlay.router.router_messages import Effects, Forwarded, Message, Subscribe, Unsubscribe
 from whimbrel.overlay.tree.paths import Interest
 
@@ -59,7 +60,7 @@ class Router(ABC):
         self.table = table or CoverTable()
         self._owns_table = table is None
         self._bits: dict[str, int] = {}
-        self._sent: dict[str, set[bytes]] = {}
+        self._offers: dict[str, Offers] = {}
         self._counts: dict[int, int] = {}
         self._subscriptions: dict[str, Interest] = {}
         self._local: dict[bytes, dict[str, None]] = {}
@@ -87,7 +88,7 @@ class Router(ABC):
             ROUTER_LINKS.check(len(self._bits) + 1, self.name)
             taken = set(self._bits.values())
             self._bits[neighbour] = next(bit for place in range(1, 63) if (bit := 1 << place) not in taken)
-            self._sent[neighbour] = set()
+            self._offers[neighbour] = Offers()
 
     def link(self, neighbour: str) -> Effects:
         """Add a neighbour, and tell it which filters are wanted here."""
@@ -104,9 +105,9 @@ class Router(ABC):
         """
         effects = Effects()
         bit = self._bits[neighbour]
-        self._sent[neighbour] = {key for key in held if self.interests.get(key, 0) & ~bit}
+        self._offers[neighbour] = Offers({key for key in held if self.interests.get(key, 0) & ~bit})
         effects.sent += self.link(neighbour).sent
-        for key in sorted(held - self._sent[neighbour]):
+        for key in sorted(held - self._offers[neighbour].sent):
             self._send_filter(neighbour, Unsubscribe(key), effects)
         return effects
 
@@ -117,7 +118,7 @@ class Router(ABC):
         for key in [key for key, mask in self.interests.items() if mask & bit]:
             self._lose(key, bit, effects)
         effects.sent = [(other, message) for other, message in effects.sent if other != neighbour]
-        del self._bits[neighbour], self._sent[neighbour]
+        del self._bits[neighbour], self._offers[neighbour]
         if self._toward == neighbour:
             self._toward = None
         return effects
@@ -248,23 +249,30 @@ class Router(ABC):
         self._counts[bit] -= 1
         self._changed(key, before, after)
         for neighbour, other in self._bits.items():
-            if other != bit and key in self._sent[neighbour] and not after & ~other:
-                self._sent[neighbour].discard(key)
-                for covered in sorted(self.table.covered(key) & self.interests.keys()):
-                    self._offer(covered, neighbour, effects)
-                self._send_filter(neighbour, Unsubscribe(key), effects)
+            offers = self._offers[neighbour]
+            if other != bit and key in offers and not after & ~other:
+                was_sent = key in offers.sent
+                for orphan in offers.remove(key):
+                    self._offer(orphan, neighbour, effects)
+                if was_sent:
+                    self._send_filter(neighbour, Unsubscribe(key), effects)
         if self._owns_table and not after:
             self.table.remove(key)
 
     def _offer(self, key: bytes, neighbour: str, effects: Effects) -> None:
-        """Send a filter to a neighbour if somebody else wants it and no filter that covers it was sent."""
-        sent = self._sent[neighbour]
-        if key in sent or not self.interests[key] & ~self._bits[neighbour]:
+        """Send a filter to a neighbour if somebody else wants it and no filter that covers it was offered."""
+        offers = self._offers[neighbour]
+        if key in offers.sent or not self.interests[key] & ~self._bits[neighbour]:
             return
-        if neighbour != self._toward and not self.table.covering(key).isdisjoint(sent):
-            self.counters.suppressed_filters += 1
-            return
-        sent.add(key)
+        if neighbour != self._toward:
+            if key in offers:
+                return
+            above = self.table.find(key, offers.__contains__)
+            if above is not None:
+                offers.rest(key, above)
+                self.counters.suppressed_filters += 1
+                return
+        offers.send(key)
         self._send_filter(neighbour, Subscribe(self.table[key]), effects)
 
     def _send_filter(self, neighbour: str, message: Subscribe | Unsubscribe, effects: Effects) -> None:

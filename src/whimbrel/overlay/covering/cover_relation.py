@@ -1,0 +1,182 @@
+"""All pairs of filters of which one covers the other, for SIENA's poset.
+
+A chain of n filters has n * (n - 1) / 2 pairs, so routers that forward by prefix do not need this: see `cover_table`.
+A filter covers another only if some conjunction of it has no more attributes than the other's first one, and no
+narrower interval around any of them. Candidates are found by counting such attributes in sorted arrays, and
+`Filter.covers` decides. The arrays hold the filters up to the last rebuild; the few that came since are compared one
+by one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.filter import Filter
+from whimbrel.model.intervals import BOTTOM, TOP, Cut
+from whimbrel.overlay.covering.covers import covers
+from whimbrel.overlay.tree.paths import PATHS, Interest
+
+_RECENT = 64
+"""Filters that are compared one by one, at least; above that a sixteenth of all."""
+
+
+class CoverRelation:
+    """Filters by their keys, and for each those that it covers and that cover it.
+
+    Of two filters that cover each other the one with the smaller key counts as the covering one.
+    """
+
+    def __init__(self) -> None:
+        self._interests: dict[bytes, Interest] = {}
+        self._covering: dict[bytes, set[bytes]] = {}
+        self._covered: dict[bytes, set[bytes]] = {}
+        self._recent: dict[bytes, Interest] = {}
+        self._arrays = _Arrays(())
+
+    def covering(self, key: bytes) -> set[bytes]:
+        """The filters that cover this one."""
+        return self._covering[key]
+
+    def covered(self, key: bytes) -> set[bytes]:
+        """The filters that this one covers."""
+        return self._covered[key]
+
+    def add(self, interest: Interest) -> None:
+        """Add a filter, unless it is there."""
+        if interest.key in self._interests:
+            return
+        self._enter(interest)
+        for other in self._arrays.related(interest.filter):
+            if other in self._interests and other not in self._recent:
+                self._relate(interest, self._interests[other])
+        for recent in self._recent.values():
+            self._relate(interest, recent)
+        self._recent[interest.key] = interest
+        if len(self._recent) > max(_RECENT, len(self._interests) // 16):
+            self._rebuild()
+
+    def add_many(self, interests: Iterable[Interest]) -> None:
+        """Add many filters at once, which takes less time for each."""
+        fresh = {interest.key: interest for interest in interests if interest.key not in self._interests}
+        for interest in fresh.values():
+            self._enter(interest)
+        self._rebuild()
+        for interest in fresh.values():
+            for other in self._arrays.covering(interest.filter):
+                if other != interest.key:
+                    self._relate(interest, self._interests[other])
+            for other in self._arrays.covered(interest.filter):
+                if other not in fresh:
+                    self._relate(interest, self._interests[other])
+
+    def remove(self, key: bytes) -> None:
+        """Forget a filter."""
+        del self._interests[key]
+        self._recent.pop(key, None)
+        for other in self._covering.pop(key):
+            self._covered[other].discard(key)
+        for other in self._covered.pop(key):
+            self._covering[other].discard(key)
+
+    def _enter(self, interest: Interest) -> None:
+        self._interests[interest.key] = interest
+        self._covering[interest.key] = set()
+        self._covered[interest.key] = set()
+
+    def _rebuild(self) -> None:
+        self._arrays = _Arrays(self._interests.values())
+        self._recent.clear()
+
+    def _relate(self, one: Interest, two: Interest) -> None:
+        """Compare two filters and keep what is found."""
+        if one.tenant != two.tenant:
+            return
+        above, below = covers(one.filter, two.filter), covers(two.filter, one.filter)
+        if above and (not below or one.key < two.key):
+            self._covered[one.key].add(two.key)
+            self._covering[two.key].add(one.key)
+        elif below:
+            self._covered[two.key].add(one.key)
+            self._covering[one.key].add(two.key)
+
+
+@dataclass(slots=True)
+class _Column:
+    """The intervals of one attribute: ranks of their ends among `cuts`, and the row of each."""
+
+    cuts: list[Cut]
+    lows: np.ndarray
+    highs: np.ndarray
+    rows: np.ndarray
+
+
+class _Arrays:
+    """The conjunctions of filters as rows, with a column for every attribute."""
+
+    def __init__(self, interests: Iterable[Interest]) -> None:
+        self._keys: list[bytes] = []
+        firsts: list[int] = []
+        needs: list[int] = []
+        gathered: dict[str, list[tuple[Cut, Cut, int]]] = {}
+        for interest in interests:
+            for place, conjunction in enumerate(interest.filter.conjunctions):
+                for name, low, high in _hulls(conjunction):
+                    gathered.setdefault(name, []).append((low, high, len(needs)))
+                needs.append(len(conjunction.attributes))
+                firsts.append(place == 0)
+                self._keys.append(interest.key)
+        self._needs = np.array(needs, np.int32)
+        self._firsts = np.array(firsts, bool)
+        self._columns = {name: _column(items) for name, items in gathered.items()}
+
+    def related(self, filter: Filter) -> set[bytes]:
+        """The filters that may cover this one or be covered by it."""
+        return self.covering(filter) | self.covered(filter)
+
+    def covering(self, filter: Filter) -> set[bytes]:
+        """The filters that may cover this one."""
+        if not filter.conjunctions:
+            return set()
+        hits = np.zeros(len(self._needs), np.int32)
+        for name, low, high in _hulls(filter.conjunctions[0]):
+            column = self._columns.get(name)
+            if column is not None:
+                at_most = bisect_right(column.cuts, low)
+                at_least = bisect_left(column.cuts, high)
+                hits[column.rows[(column.lows < at_most) & (column.highs >= at_least)]] += 1
+        return {self._keys[row] for row in np.flatnonzero(hits == self._needs).tolist()}
+
+    def covered(self, filter: Filter) -> set[bytes]:
+        """The filters that this one may cover."""
+        out: set[bytes] = set()
+        for conjunction in filter.conjunctions[:PATHS]:
+            hits = np.zeros(len(self._needs), np.int32)
+            for name, low, high in _hulls(conjunction):
+                column = self._columns.get(name)
+                if column is not None:
+                    at_least = bisect_left(column.cuts, low)
+                    at_most = bisect_right(column.cuts, high)
+                    hits[column.rows[(column.lows >= at_least) & (column.highs < at_most)]] += 1
+            found = np.flatnonzero((hits == len(conjunction.attributes)) & self._firsts)
+            out.update(self._keys[row] for row in found.tolist())
+        return out
+
+
+def _column(items: list[tuple[Cut, Cut, int]]) -> _Column:
+    cuts = sorted({cut for low, high, _ in items for cut in (low, high)})
+    rank = {cut: place for place, cut in enumerate(cuts)}
+    lows, highs, rows = zip(*((rank[low], rank[high], row) for low, high, row in items), strict=True)
+    return _Column(cuts, np.array(lows, np.int32), np.array(highs, np.int32), np.array(rows, np.int32))
+
+
+def _hulls(conjunction: Conjunction) -> Iterator[tuple[str, Cut, Cut]]:
+    """Every attribute with the interval around its values. Without values it is inside every other."""
+    for name in conjunction.attributes:
+        constraint = conjunction.by_attribute.get(name)
+        cuts = (BOTTOM, TOP) if constraint is None else constraint.values.cuts or (TOP, BOTTOM)
+        yield name, cuts[0], cuts[-1]
