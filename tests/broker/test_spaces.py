@@ -183,6 +183,20 @@ def test_limits_of_spaces_are_kept(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("margin", [1e308, -1.0])
+def test_a_margin_that_no_distance_has_is_refused_and_the_broker_goes_on(margin: float, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path) as broker:
+            await broker.spaces.define("map", {"t": "timestamp"}, ANYBODY)
+            regions = [{"t": "[2026-01-01, 2026-02-01]"}]
+            with pytest.raises(BrokerError, match="hysteresis"):
+                await subscribe(broker, "zone", regions=regions, hysteresis={"t": margin})
+            await subscribe(broker, "zone", regions=regions, hysteresis={"t": 1e15})
+            assert broker.ready
+
+    asyncio.run(main())
+
+
 def test_a_dropped_space_ends_its_subscriptions_and_may_be_defined_anew(tmp_path: Path) -> None:
     async def work() -> None:
         async with opened(tmp_path) as broker:

@@ -23,6 +23,8 @@ SUBSCRIPTION_BYTES = 2 << 20
 PROTOCOLS = ("PULL", "SSE", "WS", HTTP)
 DWELL_SECONDS = 366 * 86_400.0
 """Dwell of a subscription, at most."""
+MARGIN = 1e15
+"""Hysteresis in one dimension of a space, at most: far more than any distance, and as a time still a number."""
 ID = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -61,7 +63,7 @@ class SubscriptionRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fie
     outer: str | None = None
     dwell: Annotated[float, msgspec.Meta(ge=0, le=DWELL_SECONDS)] = 0.0
     regions: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)] | None = None
-    hysteresis: dict[str, float] | None = None
+    hysteresis: dict[str, Annotated[float, msgspec.Meta(ge=0, le=MARGIN)]] | None = None
 
 
 _decoder = msgspec.json.Decoder(SubscriptionRequest)
