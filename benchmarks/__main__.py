@@ -3,6 +3,7 @@
 import typer
 
 import benchmarks.rivals  # noqa: F401 - registers them
+from whimbrel.cli.bench.bench_broker import broker
 from whimbrel.cli.bench.races import match, pipeline
 from whimbrel.cli.main import run_program
 
@@ -16,14 +17,14 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def run_all(context: typer.Context) -> None:
-    """Measure Whimbrel beside its rivals; without a name, run both benchmarks."""
+    """Measure Whimbrel beside its rivals; without a name, run match and pipeline."""
     if context.invoked_subcommand is None:
         match()
         pipeline()
 
 
-app.command()(match)
-app.command()(pipeline)
+for command in (match, pipeline, broker):
+    app.command()(command)
 
 if __name__ == "__main__":
     run_program(app)

@@ -6,7 +6,8 @@ import gc
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -87,7 +88,12 @@ def main() -> None:
 
 
 def run_program(app: typer.Typer) -> None:
-    """Run a command line. Errors of the library and of the system end it with one sentence and status 1."""
+    """Run a command line. Errors of the library and of the system end it with one sentence.
+
+    The status is 1, and 2 for a name that nothing has, as for all wrong usage.
+    """
+    sys.stdout = sys.stdout or _nowhere()  # None if it is closed
+    sys.stderr = sys.stderr or _nowhere()
     try:
         app()
     except BrokenPipeError:  # the reader of our output has closed it
@@ -98,14 +104,20 @@ def run_program(app: typer.Typer) -> None:
             say_json({"error": type(error).__name__, "message": _sentence(error)})
         else:
             say(f"whimbrel: {_sentence(error)}")
-        sys.exit(1)
+        from whimbrel.lab.measure.benchmark_results import UnknownName
+
+        sys.exit(2 if isinstance(error, UnknownName) else 1)
+
+
+def _nowhere() -> IO[str]:
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _sentence(error: WhimbrelError | OSError) -> str:
     """The error in words: of the system's errors the file comes first, as in those of the library."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: Expected a file or folder that can be used, but got: {error.strerror}"
-    return str(error)
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,15 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from whimbrel.lab.experiments import UnknownExperiment, experiment, experiments
+from whimbrel.lab.experiments import experiment, experiments
 from whimbrel.lab.harness import running
 from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.experiment import SCALES, Experiment, Point, Timed, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.harness.result_store import MeasuredPoint, NoResults, ResultStore, read_results
-from whimbrel.lab.harness.running import ExperimentsFailed, NoSuchScale, ScaleTooLarge, run_experiments
+from whimbrel.lab.harness.running import ExperimentsFailed, ScaleTooLarge, run_experiments
+from whimbrel.lab.measure.benchmark_results import UnknownName
 from whimbrel.lab.measure.matching.rival import CannotTakePart
 from whimbrel.lab.report.html_page import page
 from whimbrel.lab.report.summary import write_summary
@@ -145,7 +146,7 @@ def test_refuses_a_scale_that_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_refuses_a_scale_without_points(tmp_path: Path) -> None:
-    with pytest.raises(NoSuchScale, match="Expected a scale of tiny, small for example, but got 'full'"):
+    with pytest.raises(UnknownName, match="Expected for example a scale of tiny, small, but got 'full'"):
         run_experiments([EXAMPLE], "full", tmp_path)
 
 
@@ -182,9 +183,8 @@ def test_reads_the_largest_scale_of_each_experiment(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_gets_the_nearest_one() -> None:
-    with pytest.raises(UnknownExperiment, match="did you mean 'gryphon-time'") as caught:
+    with pytest.raises(UnknownName, match="did you mean 'gryphon-time'"):
         experiment("gryphon-tme")
-    assert caught.value.near == "gryphon-time"
 
 
 @pytest.mark.parametrize("one", experiments().values(), ids=lambda one: one.name)

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def broker(scale: PartScale = ScaleChoice.SMALL, output: PartOutput = None, json: Json = False) -> None:
-    """Durable publishes, publish to stream, fan-out, pulls from a long log, a start with many subscriptions."""
+    """Durable publishes, publish to stream, fan-out, pulls from a long log, a start with many subscriptions.
+
+    Rivals (NATS JetStream, Redis Streams) are in a checkout: python -m benchmarks broker.
+    """
     from whimbrel.lab.measure.benchmark_results import no_progress
     from whimbrel.lab.measure.broker_bench import FULL, SMALL, run
 

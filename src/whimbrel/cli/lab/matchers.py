@@ -56,15 +56,14 @@ def advise(
     the reason. Exit status: 0 all good, 1 some input was refused or no matcher takes the sample, 2 wrong usage.
     """
     from whimbrel.lab.advisor import advise as measure
+    from whimbrel.lab.measure.benchmark_results import check_names
     from whimbrel.matchers import MATCHERS
     from whimbrel.readers.events import parse_events
     from whimbrel.readers.subscription_rows import parse_subscriptions
 
     if subscriptions == events == "-":
         raise typer.BadParameter("Expected - only once, because standard input can be read only once")
-    for name in member or ():
-        if name not in MATCHERS:
-            raise typer.BadParameter(f"Expected a matcher of {', '.join(MATCHERS)}, but got {name!r}")
+    check_names("a matcher", member or (), MATCHERS)
     names = names_of(timestamps)
     with RejectReport(json) as report:
         filters = dict(report.accepted("subscription", parse_subscriptions(subscriptions, from_)))

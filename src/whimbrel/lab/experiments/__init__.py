@@ -11,20 +11,10 @@ import pkgutil
 from functools import cache
 
 from whimbrel.lab.harness.experiment import Experiment
-from whimbrel.model.errors import WhimbrelError
+from whimbrel.lab.measure.benchmark_results import UnknownName
 
 PAPERS = ("gryphon", "survey", "lesubscribe", "spaces", "prefix", "beyond")
 """The folders, in the order in which results are shown."""
-
-
-class UnknownExperiment(WhimbrelError, ValueError):
-    """No experiment has that `name`; `near` is the name that is most like it, if any is."""
-
-    def __init__(self, name: str, names: list[str]) -> None:
-        close = difflib.get_close_matches(name, names, 1, 0.4)
-        self.name, self.near = name, close[0] if close else None
-        hint = f"; did you mean {self.near!r}?" if self.near else "; `whimbrel lab list` has all names"
-        super().__init__(f"Expected the name of an experiment, but got {name!r}{hint}")
 
 
 @cache
@@ -42,8 +32,10 @@ def experiments() -> dict[str, Experiment]:
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of that name; UnknownExperiment if there is none."""
+    """The experiment of that name. `UnknownName` with the name that is most like it if there is none."""
     found = experiments()
     if name not in found:
-        raise UnknownExperiment(name, list(found))
+        near = difflib.get_close_matches(name, found, 1, 0.4)
+        hint = f"; did you mean {near[0]!r}?" if near else "; `whimbrel lab list` has all names"
+        raise UnknownName("the name of an experiment", name, hint)
     return found[name]

@@ -23,6 +23,7 @@ from whimbrel.lab.harness.measures import Measures, Row
 from whimbrel.lab.harness.panels import draw
 from whimbrel.lab.harness.result_store import MeasuredPoint, ResultStore
 from whimbrel.lab.harness.spark_points import counted_rows, run_points
+from whimbrel.lab.measure.benchmark_results import check_names
 from whimbrel.lab.measure.machine import card, load
 from whimbrel.lab.measure.matching.rival import CannotTakePart
 from whimbrel.lab.measure.timing import Times
@@ -49,14 +50,6 @@ class ScaleTooLarge(WhimbrelError):
             f"Expected scale {scale!r} of {experiment} to fit into {SHARE_OF_MEMORY:.0%} of the free memory "
             f"({free * SHARE_OF_MEMORY / 1e9:.1f} GB), but its largest point is estimated to take {needed / 1e9:.1f} GB"
         )
-
-
-class NoSuchScale(WhimbrelError):
-    """An experiment has no points at that scale."""
-
-    def __init__(self, experiment: Experiment, scale: str) -> None:
-        known = ", ".join(name for name, points in experiment.scales.items() if points)
-        super().__init__(f"Expected a scale of {known} for {experiment.name}, but got {scale!r}")
 
 
 class ExperimentsFailed(WhimbrelError):
@@ -127,7 +120,7 @@ def run_experiments(
 
     Points that the same version of the code has measured are read back. `start_spark` is called when there is something
     to count, and what it returns is stopped before anything is timed; without it, counting runs in this process.
-    Raises `ScaleTooLarge` or `NoSuchScale` before anything is measured, and `ExperimentsFailed` at the end.
+    Raises `ScaleTooLarge` or `UnknownName` before anything is measured, and `ExperimentsFailed` at the end.
     """
     _check(experiments, scale)
     machine = card()
@@ -157,8 +150,8 @@ def run_experiments(
 def _check(experiments: Sequence[Experiment], scale: Scale) -> None:
     free = _free_memory()
     for experiment in experiments:
-        if not experiment.scales.get(scale):
-            raise NoSuchScale(experiment, scale)
+        scales = [name for name, points in experiment.scales.items() if points]
+        check_names(f"for {experiment.name} a scale", [scale], scales)
         needed = max(experiment.memory(point) for point in experiment.scales[scale])
         if needed > free * SHARE_OF_MEMORY:
             raise ScaleTooLarge(experiment.name, scale, needed, free)

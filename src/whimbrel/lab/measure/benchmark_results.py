@@ -52,11 +52,11 @@ class BenchSettings:
 
 
 class UnknownName(WhimbrelError, ValueError):
-    """No workload, work or rival has that `name`; `names` are those that exist."""
+    """No workload, rival, experiment or the like has that `name`; commands end with the status of wrong usage."""
 
-    def __init__(self, what: str, name: str, names: Iterable[str]) -> None:
-        self.name, self.names = name, tuple(names)
-        super().__init__(f"Expected {what} of {', '.join(self.names)}, but got {name!r}")
+    def __init__(self, what: str, name: str, hint: str = "") -> None:
+        self.name = name
+        super().__init__(f"Expected {what}, but got {name!r}{hint}")
 
 
 def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
     known = tuple(known)
     for name in names:
         if name not in known:
-            raise UnknownName(what, name, known)
+            raise UnknownName(f"{what} of {', '.join(known)}", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -24,7 +24,6 @@ import msgspec
 from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress
 from whimbrel.lab.measure.broker_process import BATCH, BrokerProcess, Connection, percentile
 from whimbrel.lab.measure.broker_publications import measure_publications
-from whimbrel.lab.measure.broker_rivals import measure_rivals
 from whimbrel.lab.measure.broker_streams import measure_streams
 from whimbrel.lab.measure.broker_webhooks import measure_webhooks
 from whimbrel.lab.measure.machine import card
@@ -64,6 +63,22 @@ FULL = BrokerSizes(
     many=1_000_000,
     entries=10_000_000,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RivalTask:
+    """What a rival does: publish the events in batches, then send `fan_out` events to so many streams."""
+
+    events: Sequence[bytes]
+    batch: int
+    streams: int
+    fan_out: int
+    directory: Path
+    """Where its files may be."""
+
+
+RIVALS: list[Callable[[RivalTask], dict[str, Any]]] = []
+"""Each measures another server without matching. None is part of the library; `python -m benchmarks` adds some."""
 
 
 def workload_texts(name: str, sizes: BrokerSizes) -> tuple[list[str], list[bytes]]:
@@ -287,9 +302,9 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
             scratch / "publications", _BOXES, min(20_000, sizes.events), sizes.events // 2, sizes.batch
         )
         _, plain = workload_texts("hm", sizes)
-        rivals = measure_rivals(
-            list(islice(cycle(plain), sizes.events)), sizes.batch, sizes.streams, sizes.fan_out, scratch / "rivals"
-        )
+        events = list(islice(cycle(plain), sizes.events))
+        task = RivalTask(events, sizes.batch, sizes.streams, sizes.fan_out, scratch / "rivals")
+        rivals = [measure(task) for measure in RIVALS]
         pulled = measure_pull(sizes, scratch / "pull", progress)
         started = measure_start(sizes, scratch / "start", progress)
     finally:

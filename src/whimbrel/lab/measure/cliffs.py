@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
-from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
+from whimbrel.lab.measure.benchmark_results import Progress, UnknownName, Verdict, no_progress, report
 from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, LoadForm, MatchForm, SourceFields
 from whimbrel.lab.measure.live_changes import settle
 from whimbrel.lab.measure.machine import card
@@ -69,6 +69,10 @@ class Comparison:
 
 def run(sizes: CliffSizes, only: Sequence[str] = (), progress: Progress = no_progress) -> dict[str, Any]:
     """Measure all forms, or those whose names contain one of `only`; JSON-ready data with the machine card."""
+    kinds = {"loading": [form.name for form in LOAD_FORMS], "matching": [form.name for form in MATCH_FORMS]}
+    for part in only:
+        if part not in kinds and not any(part in name for names in kinds.values() for name in names):
+            raise UnknownName("loading, matching, or a part of the name of a form", part)
     machine = card()
     rows = [*_loading(sizes, only, progress), *_matching(sizes, only, progress)]
     cliffs = [Verdict(f"forms above {HIGHEST_RATIO:g} x", 0, sum(row.is_cliff for row in rows), least=False)]

@@ -38,7 +38,7 @@ def measure(point: Point) -> TimedWorks:
     loading = Times()
     with TemporaryDirectory(prefix="whimbrel-scaling-") as folder:
         engines = [Engine(index) for index in _shards(n, p, loading, Path(folder))]
-        size = sum(float(str(one.index.stats()["bytes"])) for one in engines)
+        size = sum(one.bytes() or 0 for one in engines)
         yield Row(ENGINE, "bytes", size / n, "bytes per subscription")
         yield Row(ENGINE, "loading", sum(loading.cpu) * 1e6 / n, "us per subscription")
         yield Row(ENGINE, "indexes", len(engines))

@@ -12,12 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+import msgspec
 import pyarrow as pa
 
 from whimbrel.compiled.jit import entry_for
 from whimbrel.engine.index import Index
 from whimbrel.engine.intake import subscriptions as intake
 from whimbrel.engine.matching import workspace as workspace_module
+from whimbrel.engine.stats import IndexStats
 from whimbrel.lab.measure.benchmark_results import Progress, no_progress
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.timing import interleaved
@@ -52,7 +54,12 @@ class Engine(Rival):
         return sum(len(rows) for _, rows in self.index.match_blocks(events, self.threads))
 
     def bytes(self) -> int | None:
-        return int(str(self.index.stats()["bytes"]))
+        return stats_of(self.index).bytes
+
+
+def stats_of(index: Index) -> IndexStats:
+    """What an index says of itself."""
+    return msgspec.convert(index.stats(), IndexStats)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
-from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
+from whimbrel.lab.measure.benchmark_results import Progress, Verdict, check_names, no_progress, report
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.matching.cases import Peer
 from whimbrel.lab.measure.timing import Times, interleaved
@@ -86,6 +86,7 @@ def run(sizes: FormSizes, only: Sequence[str] = (), progress: Progress = no_prog
         "mixed": {"n": sizes.subscriptions},
         "lesubscribe": {"n": sizes.many, "p": 0.5},
     }
+    check_names("a workload", only, loads)
     rows = [
         row
         for name, parameters in loads.items()

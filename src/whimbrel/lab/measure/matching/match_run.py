@@ -12,7 +12,15 @@ from whimbrel.lab.measure import machine
 from whimbrel.lab.measure.benchmark_results import BenchSettings, Progress, Verdict, check_names, no_progress
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.engine_rival import TEXT_SAMPLE, Engine, batches, build, singles, warm_up
+from whimbrel.lab.measure.matching.engine_rival import (
+    TEXT_SAMPLE,
+    Engine,
+    batches,
+    build,
+    singles,
+    stats_of,
+    warm_up,
+)
 from whimbrel.lab.measure.matching.process_start import starts
 from whimbrel.lab.measure.matching.race import Race, run_race
 from whimbrel.lab.measure.matching.rival import Rival, RivalMaker
@@ -105,7 +113,7 @@ def _main_race(
     progress("match_batch")
     batch = batches(index, events, race.matches_per_event, settings.repeat)
     progress("single events")
-    stats = index.stats()
+    stats = stats_of(index)
     whole = on_both.to_dict()
     one, *both = (competitor.match.median_wall for competitor in race.competitors[: len(engines)])
     engine = {
@@ -119,9 +127,9 @@ def _main_race(
         "batch": batch,
         "single": singles(index, events),
         "both_cores": round(one / both[0], 3) if both else None,
-        "bytes_per_subscription": round(float(str(stats["bytes_per_subscription"])), 1),
-        "text_bytes_per_subscription": round(int(str(stats["text_bytes"])) / table.num_rows, 1),
-        "stats": stats,
+        "bytes_per_subscription": round(stats.bytes_per_subscription, 1),
+        "text_bytes_per_subscription": round(stats.text_bytes / table.num_rows, 1),
+        "stats": stats.to_dict(),
     }
     return race, engine
 

@@ -30,8 +30,10 @@ def test_json_goes_to_standard_output(program: Program) -> None:
 
 
 def test_a_wrong_name_is_refused_with_the_right_ones(program: Program) -> None:
-    assert "Expected a workload of lesubscribe-p0.5" in program("bench", "match", "--workload", "x", status=1).stderr
-    assert "Expected rivals of naive, but got" in program("bench", "match", "--rivals", "x", status=1).stderr
+    assert "Expected a workload of lesubscribe-p0.5" in program("bench", "match", "--workload", "x", status=2).stderr
+    assert "Expected rivals of naive, but got" in program("bench", "match", "--rivals", "x", status=2).stderr
+    assert "Expected a workload of hm, mixed" in program("bench", "forms", "--workload", "x", status=2).stderr
+    assert "the name of a form, but got 'nope'" in program("bench", "cliffs", "--form", "nope", status=2).stderr
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_measured(program: Program) -> None:

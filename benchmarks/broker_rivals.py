@@ -1,4 +1,4 @@
-"""NATS JetStream and Redis Streams on the tasks of `broker_bench` that need no matching: publish and plain fan-out.
+"""NATS JetStream and Redis Streams on what a broker does without matching: publish and plain fan-out.
 
 Bias: neither matches anything; every listener gets every event. Redis syncs each group of appends (appendfsync always),
 as the broker does. JetStream 2.9 syncs its files every two minutes, so its publishes survive a crash of the process but
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import shutil
 import socket
 import statistics
@@ -22,9 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+from whimbrel.lab.measure.broker_bench import RivalTask
 from whimbrel.lab.measure.broker_process import cpu_seconds, percentile
+from whimbrel.lab.measure.broker_streams import sent_times
 
-_SENT = re.compile(rb'"sent":([0-9.]+)}')
 _START_SECONDS = 10.0
 _CONNECTIONS = 8
 _PER_SECOND = 150
@@ -91,8 +91,8 @@ class NatsJetStream(RivalBroker):
         while seen < count:
             piece = await reader.readuntil(b"}\r\n")
             now = time.perf_counter()
-            found = _SENT.findall(piece)
-            times += [(now - float(sent)) * 1e3 for sent in found]
+            found, _ = sent_times(piece)
+            times += [(now - sent) * 1e3 for sent in found]
             seen += len(found)
 
 
@@ -130,30 +130,18 @@ class RedisStreams(RivalBroker):
                 lines = [await reader.readline() for _ in range(8)]
                 now = time.perf_counter()
                 last = lines[2].strip()
-                times += [(now - float(sent)) * 1e3 for sent in _SENT.findall(lines[7])]
+                times += [(now - sent) * 1e3 for sent in sent_times(lines[7])[0]]
             seen += entries
 
 
-RIVALS: tuple[type[RivalBroker], ...] = (NatsJetStream, RedisStreams)
-
-
-def measure_rivals(
-    events: Sequence[bytes], batch: int, streams: int, fan_out: int, directory: Path
-) -> list[dict[str, Any]]:
-    """What each server does; one that is not installed has a `skipped` with the reason."""
-    return [_measure(kind(), events, batch, streams, fan_out, directory / kind.program) for kind in RIVALS]
-
-
-def _measure(
-    rival: RivalBroker, events: Sequence[bytes], batch: int, streams: int, fan_out: int, directory: Path
-) -> dict[str, Any]:
-    program = shutil.which(rival.program)
-    if program is None:
+def measure(rival: RivalBroker, task: RivalTask) -> dict[str, Any]:
+    """Measure a server; if it is not installed, `skipped` has the reason."""
+    if shutil.which(rival.program) is None:
         return {"name": rival.name, "skipped": f"{rival.program} is not installed"}
-    port = _free_port()
+    events, port, directory = task.events, _free_port(), task.directory / rival.program
     with _running(rival, directory, port) as server:
         before, mine = cpu_seconds(server), time.process_time()
-        seconds = asyncio.run(_publish_all(rival, port, events, batch))
+        seconds = asyncio.run(_publish_all(rival, port, events, task.batch))
         published = {
             "events_per_second": round(len(events) / seconds),
             "server_us_per_event": round((cpu_seconds(server) - before) / len(events) * 1e6, 1),
@@ -161,10 +149,10 @@ def _measure(
         }
     with _running(rival, directory, port) as server:
         before, mine = cpu_seconds(server), time.process_time()
-        times, seconds = asyncio.run(_fan_out(rival, port, streams, fan_out))
+        times, seconds = asyncio.run(_fan_out(rival, port, task.streams, task.fan_out))
         server_cpu, client_cpu = cpu_seconds(server) - before, time.process_time() - mine
     delivered = {
-        "streams": streams,
+        "streams": task.streams,
         "deliveries_per_second": round(len(times) / seconds),
         "p50_ms": round(statistics.median(times), 2),
         "p99_ms": round(percentile(times, 0.99), 2),

@@ -36,7 +36,7 @@ def test_run_counts_on_spark_and_report_makes_a_page(program: Program) -> None:
 
 
 def test_an_unknown_name_gets_a_hint(program: Program) -> None:
-    result = program("lab", "run", "gryphon-stps", status=1)
+    result = program("lab", "run", "gryphon-stps", status=2)
     assert "did you mean 'gryphon-steps'?" in result.stderr
     assert not Path(program.folder, "lab-results").exists()
 

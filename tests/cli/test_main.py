@@ -102,6 +102,19 @@ def test_a_reader_that_has_had_enough_ends_the_program_quietly(program: Program)
     assert done.stderr == ""
 
 
+def test_a_closed_output_ends_no_command(program: Program) -> None:
+    for command, closed in (("lab list", ">&-"), ("lint subs.jsonl", ">&-"), ("lint subs.jsonl", "2>&-")):
+        line = f"{sys.executable} -m whimbrel.cli.main {command} {closed}"
+        done = subprocess.run(line, shell=True, cwd=program.folder, capture_output=True, check=True, text=True)
+        assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_is_told(program: Program) -> None:
+    line = f"{sys.executable} -m whimbrel.cli.main lab list > /dev/full"
+    done = subprocess.run(line, shell=True, cwd=program.folder, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stderr) == (1, "whimbrel: No space left on device\n")
+
+
 def test_lines_of_a_pipe_are_answered_as_they_come(program: Program) -> None:
     command = [sys.executable, "-m", "whimbrel.cli.main", "match", "-s", "subs.jsonl", "-"]
     with subprocess.Popen(
