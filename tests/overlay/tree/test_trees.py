@@ -137,7 +137,7 @@ def test_prefixes_come_back_from_bytes_and_other_bytes_are_refused() -> None:
     assert read.others.tolist() == others.tolist()
     assert read.nodes.tolist() == [1, 2, 5, 200, 70_000, 90_000]
     data = prefix.encode()
-    for bad in (b"", b"\2" + data[1:], data[:7], data[:12], b"\1abcd" + b"\xff" * 20, b"\1abcd\1\1\0\2\0\5\0"):
+    for bad in (b"", b"\1" + data[1:], data[:7], data[:12], b"\2abcd" + b"\xff" * 20, b"\2abcd\1\1\0\2\0\5\0"):
         with pytest.raises(MalformedPrefix):
             Prefix.decode(bad)
     with pytest.raises(MalformedPrefix):
@@ -145,7 +145,7 @@ def test_prefixes_come_back_from_bytes_and_other_bytes_are_refused() -> None:
     with pytest.raises(LimitExceeded, match="prefix bytes"):
         Prefix.decode(data + bytes(70_000))
     with pytest.raises(LimitExceeded, match="prefix nodes"):
-        Prefix.decode(b"\1abcd\1\1\0\xff\xff\3\0")
+        Prefix.decode(b"\2abcd\1\1\0\xff\xff\3\0")
 
 
 @settings(max_examples=40, deadline=None)
@@ -165,6 +165,7 @@ def test_trees_come_back_from_bytes_and_other_bytes_are_refused(wanted: list[Fil
 
 
 ROOT: list[object] = [0, 0, [0, 0, None, 0, 4, 0, None, 0], [], []]
+SMALL, LARGE = [1, 1, 0, 0, 1, 1, 5, 0], [1, 1, 0, 0, 1, 1, 9, 0]
 
 
 def test_ranges_within_each_other_are_a_chain_whose_weights_and_bytes_are_right() -> None:
@@ -186,6 +187,9 @@ def test_ranges_within_each_other_are_a_chain_whose_weights_and_bytes_are_right(
         [b"", [], ["", "x"], [ROOT, [1, 1, [], [], []]]],
         [b"", [], ["", "x"], [ROOT, [1, 1, [1, 1, "a", 0, 2, 0, None, 0], [], []]]],
         [b"", [], ["", "x"], [ROOT, [1, 1, [9, 1, "a", 0, 9, 1, "a", 1], [], []]]],
+        [b"", [], ["", "x"], [ROOT, [1, 1, SMALL, [], []], [1, 1, LARGE, [], []]]],
+        [b"", [], ["", "x"], [ROOT, [1, 1, SMALL, [], []], [2, 1, LARGE, [], []]]],
+        [b"", [], ["", "x"], [ROOT, [1, 1, SMALL, [], []], [2, 1, SMALL, [], []]]],
     ],
     ids=[
         "keys that are numbers",
@@ -194,6 +198,9 @@ def test_ranges_within_each_other_are_a_chain_whose_weights_and_bytes_are_right(
         "no values",
         "a number that is text",
         "an unknown type",
+        "siblings that overlap",
+        "a set below a smaller one",
+        "a set below an equal one",
     ],
 )
 def test_trees_of_odd_parts_are_refused(tree: list[object]) -> None:

@@ -2,6 +2,7 @@
 
 paths          filters as paths of a tree
 lane           the children of a node on one attribute, sorted
+nest           the innermost of many intervals that lie inside each other
 routing_tree   the tree that changes: insert, remove, difference to what was published
 tree_snapshot  an immutable version of the tree as arrays: match, forward, place
 tree_kernels   the compiled part of matching and forwarding

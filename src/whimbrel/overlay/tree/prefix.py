@@ -3,7 +3,8 @@
 The paper's Forwarding Prefix Tree gives each node by its place among its siblings. Here nodes have their numbers in
 preorder, and the prefix is two sorted lists of them, coded as differences of seven bits a byte: the nodes at which
 filters end, which is all that forwarding reads, and the others, which a router needs only if it has filters that are
-younger than the tree. That is the same tree in two bytes a node, and a router reads it without a walk.
+younger than the tree. That is the same tree in two bytes a node, and a router reads it without a walk. Consecutive
+numbers, such as those of a chain of nested ranges, are coded as how many they are.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PREFIX_NODES = Limit("prefix nodes", 16_384, "nodes of a tree", "every router re
 PREFIX_BYTES = Limit("prefix bytes", 65_536, "bytes", "a prefix travels with every event")
 
 CHECK_BYTES = 4
-_FORMAT = 1
+_FORMAT = 2
 _NONE = np.empty(0, np.int32)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, IntervalSet
-from whimbrel.overlay.tree.lane import ChildLane
+from whimbrel.overlay.tree.lane import ChildLane, innermost
 from whimbrel.overlay.tree.paths import Path
 
 PIECES = 4_096
@@ -32,7 +32,8 @@ class Node:
 
     `ends` counts the paths that end here by filter. `weight` is the sum over all nodes below; `added` and `removed` are
     the parts of it that are new, or gone, since the tree was published as number `touched`. `born` is the number of
-    the publication that the node, at this place, came after.
+    the publication that the node, at this place, came after. `top` is the lane from which nodes of this attribute go
+    down to it.
     """
 
     __slots__ = (
@@ -46,6 +47,7 @@ class Node:
         "pattern",
         "patterns",
         "removed",
+        "top",
         "touched",
         "values",
         "weight",
@@ -62,6 +64,7 @@ class Node:
         self.weight = self.added = self.removed = 0.0
         self.touched = self.born = 0
         self.number = 0
+        self.top: ChildLane[Node] | None = None
 
     @property
     def constraint(self) -> Constraint:
@@ -101,7 +104,10 @@ class RoutingTree:
         keys: Sequence[Hashable],
         nodes: Iterable[tuple[int, str, IntervalSet, Constraint | None, Sequence[int]]],
     ) -> RoutingTree:
-        """A tree from its nodes in preorder: depth, attribute, values, pattern, and which of the keys end there."""
+        """A tree from its nodes in preorder: depth, attribute, values, pattern, and which of the keys end there.
+
+        ValueError if they make no tree: siblings overlap, or a set is not part of the one above it.
+        """
         tree = RoutingTree(decay)
         tree._where = {key: [] for key in keys}
         branch: list[Node] = []
@@ -114,6 +120,8 @@ class RoutingTree:
             if depth:
                 tree._attach(node)
                 made.append(node)
+                if node.top is not None and branch[-1].top is node.top and not _is_part(values, branch[-1].values):
+                    raise ValueError("a set of values that is not part of the one above it")
             for number in ends:
                 node.ends[keys[number]] = 1
                 tree._where[keys[number]].append(node)
@@ -121,6 +129,10 @@ class RoutingTree:
         for node in reversed(made):  # children before their parents
             assert node.parent is not None
             node.parent.weight += 1 + decay * node.weight
+            for lane in node.lanes.values():
+                lane.check()
+        for lane in tree.root.lanes.values():
+            lane.check()
         tree._nodes = len(made)
         tree.mark_published()
         return tree
@@ -195,9 +207,10 @@ class RoutingTree:
     ) -> None:
         """Place a set of values below a node: what it shares with siblings below those, the rest in its own node."""
         lane = node.lanes.get(name)
-        if len(values.cuts) == 2:  # most sets: ranges and points, below each other in long chains
-            low, high = values.cuts
-            while lane is not None and (around := lane.covering(low, high)) is not None:
+        if lane is not None and len(values.cuts) == 2:  # most sets: ranges and points, below each other in long chains
+            top = node.top if node.top is not None and node.attribute == name else lane
+            around = innermost(lane, top, *values.cuts, lambda child: child.lanes.get(name), _values)
+            if around is not None:
                 if around.values.cuts == values.cuts:
                     pending.append((around, step + 1, None))
                     return
@@ -264,11 +277,17 @@ class RoutingTree:
                 added -= decay * child.added
                 removed += 1 + decay * (child.weight - child.added)
             node.weight += share
-            self._detach(child)
+            if child.pattern is None:
+                parent.lanes[child.attribute].remove(child.values)  # the lane stays: the new node comes into it
+            else:
+                parent.patterns.remove(child)
             child.parent, child.born = node, self._publication
             self._attach(child)
         node.born = node.touched = self._publication
         self._attach(node)
+        nest = None if node.top is None else node.top.nest
+        if nest is not None and len(node.values.cuts) == 2:
+            nest.add(*node.values.cuts, node)
         self._nodes += 1
         share = 1 + decay * node.weight
         self._add_weight(parent, weight + share, added + share, removed)
@@ -278,6 +297,9 @@ class RoutingTree:
         while node.parent is not None and not (node.ends or node.lanes or node.patterns):
             parent = node.parent
             self._detach(node)
+            nest = None if node.top is None else node.top.nest
+            if nest is not None and len(node.values.cuts) == 2:
+                nest.remove(*node.values.cuts)
             self._nodes -= 1
             is_new = node.born == self._publication
             self._add_weight(parent, -1.0, -1.0 if is_new else 0.0, 0.0 if is_new else 1.0)
@@ -289,10 +311,14 @@ class RoutingTree:
         if node.pattern is not None:
             node.parent.patterns.append(node)
             return
-        lane = node.parent.lanes.get(node.attribute)
+        parent = node.parent
+        lane = parent.lanes.get(node.attribute)
         if lane is None:
-            lane = node.parent.lanes[node.attribute] = ChildLane()
+            lane = parent.lanes[node.attribute] = ChildLane()
         lane.add(node.values, node)
+        if node.top is None:  # it is new: what goes below another stays below the same lane
+            is_below = parent.attribute == node.attribute and parent.top is not None
+            node.top = parent.top if is_below else lane
 
     def _detach(self, node: Node) -> None:
         assert node.parent is not None
@@ -340,6 +366,9 @@ class RoutingTree:
             assert abs(node.weight - sum(1 + self.decay * child.weight for child in children)) < 1e-6
             for place, child in enumerate(children):
                 assert child.parent is node
+                assert (child.top is None) == (child.pattern is not None)
+                if child.top is not None and child.top.nest is not None and len(child.values.cuts) == 2:
+                    assert child.top.nest.innermost(*child.values.cuts) is child
                 assert child.attribute >= node.attribute
                 assert child.values
                 if child.attribute == node.attribute and child.pattern is None and node.pattern is None:
@@ -351,3 +380,11 @@ class RoutingTree:
         assert count == self._nodes
         assert ends == sum(map(len, self._where.values()))
         assert 0 <= self.difference() <= 1 + 1e-9
+
+
+def _values(node: Node) -> IntervalSet:
+    return node.values
+
+
+def _is_part(values: IntervalSet, whole: IntervalSet) -> bool:
+    return values.cuts != whole.cuts and whole.covers(values)

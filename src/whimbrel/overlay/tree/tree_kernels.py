@@ -157,6 +157,16 @@ def read_number(data: np.ndarray, at: int) -> tuple[np.int64, int]:  # pragma: n
     return np.int64(0), -1
 
 
+@helper
+def read_run(data: np.ndarray, at: int, before: np.int64) -> tuple[np.int64, np.int64, int]:  # pragma: no cover
+    """The first and last of the next consecutive numbers, after `before`, and the place after them; -1 if wrong."""
+    step, at = read_number(data, at)
+    if step > 0 and at >= 0:
+        return before + step, before + step, at
+    more, at = read_number(data, at)
+    return before + 1, before + more, at if more > 0 else -1
+
+
 @quick_kernel
 def forward_coded(
     tree: ForwardArrays, data: np.ndarray, at: int, most: int, masks: np.ndarray, wanted: int
@@ -171,20 +181,22 @@ def forward_coded(
         return 0, -1
     found = 0
     read = 0
-    node = np.int64(0)
-    for place in range(-1, count):
-        if place >= 0:
-            step, at = read_number(data, at)
-            node += step
-            if at < 0 or step < 1 or node >= tree.depth.size:
-                return 0, -1
-        read += 1
-        for end in range(tree.ends[node], tree.ends[node + 1]):
-            found |= masks[tree.end_filter[end]]
+    first = last = np.int64(0)
+    place = np.int64(0)
+    while True:
+        for node in range(first, last + 1):
             read += 1
-            if found & wanted == wanted:
-                return found, read
-    return found, read
+            for end in range(tree.ends[node], tree.ends[node + 1]):
+                found |= masks[tree.end_filter[end]]
+                read += 1
+                if found & wanted == wanted:
+                    return found, read
+        if place == count:
+            return found, read
+        first, last, at = read_run(data, at, last)
+        place += last - first + 1
+        if at < 0 or place > count or last >= tree.depth.size:
+            return 0, -1
 
 
 @kernel
@@ -214,11 +226,25 @@ def list_filters(
 
 @quick_kernel
 def encode_steps(numbers: np.ndarray, at: int, out: np.ndarray) -> int:  # pragma: no cover
-    """Write increasing numbers as differences, seven bits a byte, from a place on. Returns the place after them."""
+    """Write increasing numbers as differences, seven bits a byte, from a place on. Returns the place after them.
+
+    Four and more differences of 1 are a 0 and how many they are: a chain of nodes has consecutive numbers.
+    """
     before = 0
-    for number in numbers:
-        rest = number - before
-        before = number
+    place = 0
+    while place < numbers.size:
+        run = 0
+        while place + run < numbers.size and numbers[place + run] == before + run + 1:
+            run += 1
+        if run >= 4:
+            out[at] = 0
+            at += 1
+            rest = run
+            place += run
+        else:
+            rest = numbers[place] - before
+            place += 1
+        before = numbers[place - 1]
         while rest > 127:
             out[at] = rest & 127 | 128
             at += 1
@@ -230,12 +256,14 @@ def encode_steps(numbers: np.ndarray, at: int, out: np.ndarray) -> int:  # pragm
 
 @quick_kernel
 def decode_steps(data: np.ndarray, at: int, out: np.ndarray) -> int:  # pragma: no cover
-    """Read the numbers that `encode_steps` wrote. Returns the place after them, or -1 if they are not increasing."""
-    number = np.int64(0)
-    for place in range(out.size):
-        step, at = read_number(data, at)
-        number += step
-        if at < 0 or step < 1 or number > 2147483647:
+    """Read the numbers that `encode_steps` wrote. Returns the place after them, or -1 if they are wrong."""
+    last = np.int64(0)
+    place = np.int64(0)
+    while place < out.size:
+        first, last, at = read_run(data, at, last)
+        if at < 0 or last > 2147483647 or place + last - first + 1 > out.size:
             return -1
-        out[place] = number
+        for number in range(first, last + 1):
+            out[place] = number
+            place += 1
     return at

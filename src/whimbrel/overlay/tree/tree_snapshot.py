@@ -16,7 +16,7 @@ import numpy as np
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.event import Event
 from whimbrel.model.intervals import Cut, IntervalSet
-from whimbrel.overlay.tree.lane import ChildLane
+from whimbrel.overlay.tree.lane import ChildLane, innermost
 from whimbrel.overlay.tree.paths import Path
 from whimbrel.overlay.tree.prefix import (
     CHECK_BYTES,
@@ -190,11 +190,14 @@ class TreeSnapshot:
         if lane is None:
             return None
         values = part or constraint.values
+        if len(values.cuts) == 2 and (node == 0 or self.attributes[node] != name):
+            around = innermost(lane, lane, *values.cuts, lambda child: self._lanes(child).get(name), self._values)
+            if around is not None:
+                return [(around, path, values)] if self._values(around).cuts != values.cuts else [(around, rest, None)]
         left = values
         out: list[_Step] = []
         for child in lane.overlapping(values):
-            theirs = self.constraints[child]
-            assert isinstance(theirs, IntervalSet)
+            theirs = self._values(child)
             if theirs.cuts == values.cuts:
                 return [(child, rest, None)]
             shared = values.intersect(theirs)
@@ -205,6 +208,12 @@ class TreeSnapshot:
             out.append((child, rest, None) if shared.cuts == theirs.cuts else (child, path, shared))
             left = left.minus(theirs)
         return None if left else out
+
+    def _values(self, node: int) -> IntervalSet:
+        """The set of values of a node that has no patterns."""
+        values = self.constraints[node]
+        assert isinstance(values, IntervalSet)
+        return values
 
     def _lanes(self, node: int) -> dict[str, ChildLane[int]]:
         """The children of a node with sets of values, by attribute; made when first asked for."""
