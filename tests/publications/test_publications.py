@@ -124,6 +124,24 @@ def test_without_a_sequence_a_deleted_publication_is_forgotten() -> None:
     assert sum(len(part.states) for part in saved.parts) < 100
 
 
+@pytest.mark.parametrize("how", ["deletions", "current"])
+def test_what_was_compacted_is_saved_as_a_whole(how: str) -> None:
+    saved = Saved(leave=False, partial=True, ordered=False)
+    saved.publish(1)
+    row = {"n": None, "gone": None, "a": 1, "b": None, "d": None, "tags": None, "un": None}
+    keys = [f"k{number}" for number in range(11_000)]
+    saved.update([{**row, "key": key} for key in keys])
+    if how == "deletions":  # so many that the table is compacted in the same call
+        saved.update([{**row, "key": key, "gone": True} for key in keys[10:]])
+    else:
+        saved.update([{**row, "key": key, "b": "v"} for key in keys[:10]])
+        saved.publications.current()
+        saved.update([{**row, "key": "k0", "b": "u"}])
+    expected = saved.publications.current().to_pylist()
+    saved.load(0.9)
+    assert saved.publications.current().sort_by("key").to_pylist() == sorted(expected, key=lambda row: str(row["key"]))
+
+
 def test_attributes_may_be_called_like_anything() -> None:
     attributes = pa.schema([("key", pa.int64()), ("alive", pa.string()), ("a", pa.int64())])
     format = UpdateFormat(pa.string(), attributes, partial=True)

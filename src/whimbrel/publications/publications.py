@@ -89,7 +89,7 @@ class Publications:
         """Rows that `save` has given, those of the base among them."""
         self._deltas = 0
         self._is_base_current = True
-        """Whether the base that was saved, if any, is of this version."""
+        """Whether the base that was saved, if any, is of this version, and its rows are still the first ones."""
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._rows[: len(self._keys)] >= 0))
@@ -338,6 +338,7 @@ class Publications:
             rows[:] = places[rows]
             self._table = self._table.take(pa.array(current))
             self._matches = self._matches.take(current)
+            self._is_base_current = False
         self._table = self._table.combine_chunks()
         if 2 * len(current) < len(rows):  # most of the keys are gone
             self._keys, self._rows, self._latest = KeyNumbers(), self._rows[:0], self._latest[:0]
@@ -348,7 +349,8 @@ class Publications:
     def _check(self) -> None:
         """Assert that keys, rows, sequence numbers and matches agree."""
         count = len(self._keys)
-        assert len(self._table) == self._matches.count >= self._saved_rows >= self._base_rows
+        assert len(self._table) == self._matches.count
+        assert not self._is_base_current or len(self._table) >= self._saved_rows >= self._base_rows
         current = np.flatnonzero(self._rows[:count] >= 0)
         states = self._table.take(pa.array(self._rows[current]))
         assert self._numbers(states).tolist() == current.tolist()

@@ -197,6 +197,7 @@ def test_ids_are_integers_or_text_for_ever(spark: Any, tmp_path: Path) -> None:
         ("id int, filter int", (1, 2), "text, but got int - at column filter"),
         ("id int, filter string, dialect int", (1, "a = 1", 3), "text, but got int - at column dialect"),
         ("id int, text string", (1, "a = 1"), "columns id and filter, but got id, text - at column filter"),
+        ("id int, filter string, ID int", (1, "a = 1", 2), "one column of this name, in any case, .* at column id"),
     ],
 )
 def test_columns_of_another_type_are_refused_by_name(

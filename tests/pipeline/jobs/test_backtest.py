@@ -104,6 +104,22 @@ def test_a_time_in_json_with_a_quote_in_its_name(spark: SparkSession) -> None:
     assert (one.day, one.hits) == ("2026-01-02", 1)
 
 
+def test_names_that_differ_in_case_only(spark: SparkSession) -> None:
+    schema = "a int, A int, t string, T string, d struct<x: string, X: int>"
+    events = spark.createDataFrame(
+        [(1, 2, "2026-01-02", "2026-01-03", ("2026-01-04", 1)), (2, 1, None, None, None)], schema
+    )
+    others = spark.createDataFrame([(1, "A = 2"), (2, "A = 1"), (3, "d.X = 1")], "id int, filter string")
+    result = backtest("a = 1", events, others, time="T")
+    assert [(one.day, one.events, one.hits) for one in result.days] == [(None, 1, 0), ("2026-01-03", 1, 1)]
+    assert [one.subscription for one in result.overlaps] == [1, 3]
+    assert json.loads(result.samples[0])["A"] == 2
+    texts = spark.createDataFrame([('{"a": 1}', "{")], "j string, J string")
+    assert backtest("a = 1", texts, json="j").samples == ('{"a": 1}',)
+    with pytest.raises(ColumnError, match="another name for each field of the struct, but got x, X - at column x"):
+        backtest("a = 1", events, time="d.x")
+
+
 def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     events = spark.createDataFrame([(1, "x")], "a bigint, s string")
     with pytest.raises(ColumnError, match="timestamps, dates, or texts of them, but got bigint - at column a"):

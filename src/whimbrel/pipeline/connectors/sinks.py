@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import quote
 
-from whimbrel.pipeline.errors import OptionError
+from whimbrel.pipeline.errors import OptionError, check_flag, check_seconds, check_type
 from whimbrel.storage.atomic import make_directory, place_directory, sync
 
 if TYPE_CHECKING:
@@ -91,10 +91,16 @@ class StreamOptions:
     every: float | None = None
     once: bool = False
 
+    def __post_init__(self) -> None:
+        check_type("checkpoint", self.checkpoint, (str, os.PathLike), "the path of a directory")
+        check_flag("once", self.once)
+        if self.every is not None:
+            check_seconds("every", self.every)
+            if self.once:
+                raise OptionError("once", self.once, "either every or once")
+
     def start(self, writer: DataStreamWriter, path: str | None = None) -> StreamingQuery:
         """Start a query that writes with this writer, to this path if it writes files."""
-        if self.every is not None and self.once:
-            raise OptionError("once", self.once, "either every or once")
         writer = writer.option("checkpointLocation", os.fspath(self.checkpoint))
         if self.every is not None:
             writer = writer.trigger(processingTime=f"{round(self.every * 1_000)} milliseconds")

@@ -109,6 +109,8 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
     """
     check_integer("keep", keep, 1)
     check_integer("batches", batches, 1)
+    if isinstance(forget, str) or not all(isinstance(query, str) for query in forget):
+        raise OptionError("forget", forget, "ids of queries")
     store = IndexStore(path)
     store.newest()  # an error before any file is made, if there is no version
     with store.lock(), _lock(store):

@@ -21,6 +21,7 @@ from whimbrel.pipeline.errors import ColumnError, OptionError, check_integer
 from whimbrel.pipeline.index.shards import BucketOutcome, compile_bucket
 from whimbrel.pipeline.index.statistics import sample_file, statistics
 from whimbrel.pipeline.index.store import ID_TYPES, IndexStore, Shard, VersionManifest
+from whimbrel.pipeline.spark.frames import check_frame, repeated
 
 SHARD_SUBSCRIPTIONS = 1_000_000
 """Subscriptions of a shard, roughly: a task holds their text in memory, and each shard reads every event."""
@@ -28,6 +29,7 @@ PARALLEL_FROM = 250_000
 """Subscriptions from which two shards pay: they are compiled at the same time, but each reads every event."""
 MOST_SHARDS = 1_024
 
+_COLUMNS = ("id", "filter", "dialect")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -69,6 +71,9 @@ def compile_index(
     `events` is a sample of the events to match, by which new shards are planned. `shards` is the number of shards,
     fixed by the first version; by default it follows the number of subscriptions.
     """
+    check_frame("subscriptions", subscriptions, streaming=False)
+    if events is not None:
+        check_frame("events", events, streaming=False)
     spark = subscriptions.sparkSession
     store = IndexStore(path)
     kind = id_kind(subscriptions)
@@ -114,6 +119,9 @@ def id_kind(subscriptions: DataFrame) -> str:
     for name in ("id", "filter"):
         if name not in types:
             raise ColumnError(name, "subscriptions with the columns id and filter", ", ".join(types) or "none")
+    for name in repeated(subscriptions.columns):
+        if name in _COLUMNS:
+            raise ColumnError(name, "one column of this name, in any case", ", ".join(subscriptions.columns))
     for name in ("filter", "dialect"):
         if types.get(name, "string") != "string":
             raise ColumnError(name, "text", types[name])
@@ -180,7 +188,7 @@ class CompileTask:
         outcomes = []
         for bucket in table["bucket"].unique().to_pylist():
             rows = table.filter(pa.compute.equal(table["bucket"], bucket)).filter(pa.compute.field("given"))
-            rows = rows.select(["id", "filter", "dialect"])
+            rows = rows.select(_COLUMNS)
             outcome = compile_bucket(store, bucket, rows, self.old.get(bucket), self.kind, sample)
             outcomes.append(msgspec.json.encode(outcome))
         yield pa.RecordBatch.from_pydict({"outcome": pa.array(outcomes, pa.binary())})

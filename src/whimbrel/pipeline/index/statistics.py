@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection
 from pathlib import Path
+from types import NoneType
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -13,8 +14,10 @@ from pyspark.sql import types as t
 from pyspark.sql.types import DataType
 
 from whimbrel.model.event import attribute_names
+from whimbrel.pipeline.errors import check_type
 from whimbrel.pipeline.index.store import IndexStore
-from whimbrel.pipeline.spark.transfer import FieldPath, plan_transfer, positional
+from whimbrel.pipeline.spark.frames import check_frame, positional
+from whimbrel.pipeline.spark.transfer import FieldPath, plan_transfer
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 FREQUENT = 10
@@ -36,6 +39,8 @@ def statistics(events: DataFrame, attributes: Collection[str] | None = None) -> 
 
     `attributes` names those to look at, by default all.
     """
+    check_frame("events", events, streaming=False)
+    check_type("attributes", attributes, (Collection, NoneType), "names of attributes")
     taken, fields = _attributes(events, attributes)
     if not fields:
         return events.sparkSession.createDataFrame([], _SCHEMA)

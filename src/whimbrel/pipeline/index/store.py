@@ -27,7 +27,7 @@ import msgspec
 import pyarrow as pa
 
 from whimbrel.engine.live.directory import read_manifest
-from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
+from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken, check_type
 from whimbrel.storage.atomic import create_file, make_directory, place_directory, sync
 from whimbrel.storage.lock import locked
 
@@ -82,8 +82,9 @@ class _File(msgspec.Struct):
 class IndexStore:
     """The versions of an index in one directory."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = local_path(path)
+    def __init__(self, path: str | os.PathLike[str], option: str = "path") -> None:
+        """`option` is the caller's name for the path, for errors."""
+        self.path = local_path(path, option)
 
     def versions(self) -> list[int]:
         """The numbers of all versions, ascending."""
@@ -177,8 +178,9 @@ class IndexStore:
         return gone
 
 
-def local_path(path: str | os.PathLike[str]) -> Path:
+def local_path(path: str | os.PathLike[str], option: str = "path") -> Path:
     """The path of a store, which may be a file: URI; RemotePath for other file systems."""
+    check_type(option, path, (str, os.PathLike), "the path of a directory")
     text = os.fspath(path)
     parts = urlsplit(text)
     if parts.scheme == "file":

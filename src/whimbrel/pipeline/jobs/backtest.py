@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
+from types import NoneType
 from typing import Literal
 
 from pyspark.sql import DataFrame
@@ -21,17 +22,19 @@ from pyspark.sql.types import DataType, StringType, StructType, TimestampType
 
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id
-from whimbrel.pipeline.errors import ColumnError, OptionError, check_integer
+from whimbrel.pipeline.errors import ColumnError, check_integer, check_type
 from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.index.workers import open_version
-from whimbrel.pipeline.spark.expressions import column, name, variant_field, variant_get
+from whimbrel.pipeline.spark.expressions import name, variant_field, variant_get
+from whimbrel.pipeline.spark.frames import check_frame, positional, repeated
 from whimbrel.pipeline.stages.conform.exact_cast import exact_cast
 from whimbrel.pipeline.stages.match.match import match
+from whimbrel.pipeline.stages.match.match_options import MatchOptions
 
 Relation = Literal["same", "covers", "covered by", "overlaps"]
 
-_ROW, _DAY, _EVENT, _LISTS = "__whimbrel_row", "day", "event", "subscriptions"
+_ROW, _DAY, _LISTS = "__whimbrel_row", "day", "subscriptions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +101,26 @@ def backtest(
     has `samples` hits as JSON, and the `overlaps` subscriptions that match most of the hits. `json` and `timestamps`
     are options of `match`. A bad filter is a FilterError with the place.
     """
-    if events.isStreaming:
-        raise OptionError("events", "a stream", "a DataFrame at rest")
+    check_frame("events", events, streaming=False)
+    check_type("time", time, (str, NoneType), "the name of an attribute")
+    if not isinstance(subscriptions, str | os.PathLike | None):
+        check_frame("subscriptions", subscriptions, streaming=False)
     check_integer("samples", samples, 0)
     check_integer("overlaps", overlaps, 0)
+    MatchOptions(json=json, timestamps=timestamps).transfer(
+        events.schema, ()
+    )  # an error if `json` is no column of text
     parsed = Filter.parse(filter, dialect)
+    renamed, columns = positional(events)
     day = sf.lit(None).cast("string") if time is None else sf.expr(_day(events.schema, time, json))
-    row = sf.struct(day.alias(_DAY), sf.struct(*map(column, events.columns)).alias(_EVENT))
+    row = sf.struct(day.alias(_DAY), *columns).alias(_ROW)
+    keyed = renamed.select(*columns, row).toDF(*events.columns, _ROW)
     candidate = events.sparkSession.createDataFrame([(0, str(parsed))], "id bigint, filter string")
-    found = match(events.withColumn(_ROW, row), candidate, key=_ROW, json=json, timestamps=timestamps)
-    hits = found.select(f"{_ROW}.{_DAY}", f"{_ROW}.{_EVENT}").persist()
+    hits = match(keyed, candidate, key=_ROW, json=json, timestamps=timestamps).select(f"{_ROW}.*").persist()
     try:
-        days = _days(events.select(day.alias(_DAY)), hits)
-        shown = sf.to_json(_EVENT) if json is None else sf.col(_EVENT).getField(json)
+        days = _days(renamed.select(day.alias(_DAY)), hits)
+        named = [sf.col(at).alias(name) for at, name in zip(renamed.columns, events.columns, strict=True)]
+        shown = sf.to_json(sf.struct(*named)) if json is None else sf.col(_column(events.schema, json))
         result = Backtest(
             filter=str(parsed),
             events=sum(one.events for one in days),
@@ -120,7 +130,7 @@ def backtest(
         )
         if subscriptions is None:
             return result
-        only_hits = hits.select(f"{_EVENT}.*")
+        only_hits = hits.drop(_DAY).toDF(*events.columns)
         return _compared(result, parsed, only_hits, subscriptions, json, timestamps, overlaps)
     finally:
         hits.unpersist()
@@ -138,9 +148,11 @@ def _day(schema: StructType, time: str, json: str | None) -> str:
     """The day of an event, as an expression; null where it has no time."""
     kind: DataType = StringType()
     if json is not None:
-        value = variant_get(reduce(variant_field, time.split("."), f"try_parse_json({name(json)})"), "string")
+        value = variant_get(
+            reduce(variant_field, time.split("."), f"try_parse_json({_column(schema, json)})"), "string"
+        )
     else:
-        value, kind = _attribute(schema, time)
+        value, kind = _attribute(schema, time, _column)
     cast = exact_cast(value, kind, TimestampType())
     if cast is None:
         raise ColumnError(time, "timestamps, dates, or texts of them", kind.simpleString())
@@ -148,16 +160,29 @@ def _day(schema: StructType, time: str, json: str | None) -> str:
     return f"CAST(date_from_unix_date(CAST(floor(unix_micros({cast.value}) / 86400000000) AS int)) AS string)"
 
 
-def _attribute(schema: StructType, path: str) -> tuple[str, DataType]:
-    """A column, or a field below it, by its path."""
+def _attribute(schema: StructType, path: str, expression: Callable[[StructType, str], str]) -> tuple[str, DataType]:
+    """A column, or a field below it, by its path; `expression` is how Spark calls it."""
     if path in schema.names:
-        return name(path), schema[path].dataType
+        return expression(schema, path), schema[path].dataType
     first, _, rest = path.partition(".")
     kind = schema[first].dataType if first in schema.names else None
     if not rest or not isinstance(kind, StructType):
         raise ColumnError(path, "a column or field of this name", f"the columns {', '.join(schema.names)}")
-    below, found = _attribute(kind, rest)
-    return f"{name(first)}.{below}", found
+    below, found = _attribute(kind, rest, _field)
+    return f"{expression(schema, first)}.{below}", found
+
+
+def _column(schema: StructType, column: str) -> str:
+    """The name that `positional` gives to a column."""
+    return f"c{schema.names.index(column)}"
+
+
+def _field(schema: StructType, field: str) -> str:
+    """The quoted name of a field of a struct; ColumnError if Spark cannot tell it from others."""
+    twice = repeated(schema.names)
+    if field in twice:
+        raise ColumnError(field, "another name for each field of the struct", ", ".join(twice))
+    return name(field)
 
 
 def _compared(

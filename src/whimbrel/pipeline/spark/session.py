@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from whimbrel.model.errors import MissingExtra
+from whimbrel.pipeline.errors import check_type
 from whimbrel.pipeline.spark.java import ensure_java
 
 if TYPE_CHECKING:
@@ -90,6 +92,8 @@ def session(master: str | None = None, *, name: str = "whimbrel", settings: Sett
     """
     from pyspark.sql import SparkSession
 
+    check_type("master", master, (str, NoneType), "the address of a master")
+    check_type("settings", settings, (Mapping, NoneType), "settings of Spark by name")
     given = dict(settings or {})
     master = given.pop("spark.master", master)
     if master is not None and master.startswith("sc://"):

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.pipeline.errors import ColumnError
+from whimbrel.pipeline.spark.frames import repeated
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
     from pyspark.sql.types import DataType, StructType
 
 READABLE = "booleans, numbers, text, timestamps, dates, lists, structs or maps with text keys"
@@ -106,12 +107,6 @@ def plan_transfer(schema: StructType, attributes: Collection[str] | None) -> Col
     return found
 
 
-def positional(events: DataFrame) -> tuple[DataFrame, list[Column]]:
-    """The events with columns named c0, c1 and so on, because names may be equal or differ in case only."""
-    renamed = events.toDF(*(f"c{number}" for number in range(len(events.columns))))
-    return renamed, [renamed[f"c{number}"] for number in range(len(events.columns))]
-
-
 def _pack(kinds: Sequence[DataType]) -> tuple[tuple[int, ...], ...]:
     """Group columns of the same type that are to be packed."""
     by_kind: dict[str, list[int]] = {}
@@ -157,7 +152,7 @@ def _fields(name: str, kind: DataType, path: tuple[int | str, ...]) -> Iterator[
     """The fields of a struct, and of structs in it; anything else is one field."""
     from pyspark.sql.types import StructType
 
-    if isinstance(kind, StructType) and len({field.name.lower() for field in kind.fields}) == len(kind.fields):
+    if isinstance(kind, StructType) and not repeated(kind.names):
         for field in kind.fields:
             yield from _fields(f"{name}.{field.name}", field.dataType, (*path, field.name))
     else:  # Spark cannot tell fields apart whose names differ in case only

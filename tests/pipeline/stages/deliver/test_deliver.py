@@ -85,6 +85,42 @@ def test_columns_of_events_come_back_by_the_key(pairs: DataFrame, lists: DataFra
         DeliveredRows()(events)
 
 
+@pytest.mark.parametrize(
+    ("columns", "group", "owned"),
+    [
+        ("id int, p int, subscription string", None, False),
+        ("id int, p int, Subscription string", "subscription", False),
+        ("id int, p int, ID string", None, False),
+        ("id int, p int, P int", "event", False),
+        ("id int, p int, subscriptions string", "event", False),
+        ("id int, p int, Owner string", None, True),
+        ("id int, p int, owners string", "event", True),
+    ],
+)
+def test_columns_that_the_result_would_have_twice_are_refused(
+    spark: SparkSession, pairs: DataFrame, owners: DataFrame, tmp_path: Path, columns: str, group: Any, owned: bool
+) -> None:
+    events = spark.createDataFrame([], columns)
+    with pytest.raises(ColumnError, match="each name once, in any case") as raised:
+        deliver(pairs, tmp_path / "to", group=group, events=events, owners=owners if owned else None)
+    assert raised.value.column in events.columns
+
+
+def test_an_owner_of_events_is_a_column_like_any_other(spark: SparkSession, pairs: DataFrame) -> None:
+    events = spark.createDataFrame([(1, "x"), (2, "y"), (None, "x")], "id int, owner string")
+    assert {
+        row.subscription: len(row.matches) for row in DeliveredRows("subscription", None, events)(pairs).collect()
+    } == {
+        "a": 2,
+        "b": 2,
+    }
+    assert rows(DeliveredRows("event", None, events)(pairs)) == [
+        (1, ["a", "b"], "x"),
+        (2, ["a"], "y"),
+        (None, ["b"], "x"),
+    ]
+
+
 def test_at_rest(spark: SparkSession, pairs: DataFrame, owners: DataFrame, tmp_path: Path) -> None:
     deliver(pairs, tmp_path / "once", owners=owners, partition_by=["owner", "subscription"])
     assert (tmp_path / "once" / "owner=ann" / "subscription=a").is_dir()

@@ -160,6 +160,13 @@ def test_names_differ_in_case_and_come_twice(spark: Any, tmp_path: Path) -> None
     assert pairs(match(renamed, tmp_path)) == [(1, 1), (1, 3), (2, 2), (2, 3)]
 
 
+@pytest.mark.parametrize(("form", "key"), [("pairs", "Subscription"), ("lists", "SUBSCRIPTIONS")])
+def test_a_key_is_not_named_like_the_output_column(spark: Any, store: Path, form: str, key: str) -> None:
+    frame = spark.createDataFrame([(1,)], f"{key} int")
+    with pytest.raises(OptionError, match=f"another name than that of the output column, but got '{key}' - at key"):
+        match(frame, store, key=key, form=form)
+
+
 def test_fields_whose_names_differ_in_case_only(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql.types import IntegerType, StructField, StructType
 

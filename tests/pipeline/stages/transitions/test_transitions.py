@@ -166,6 +166,7 @@ def test_bad_arguments_are_refused_before_anything_runs(spark: SparkSession, tmp
         (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(buckets=0))),
         (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(buckets=2.5))),  # type: ignore[arg-type]
         (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(unset="tags"))),
+        (OptionError, lambda: transitions(stream.withColumnRenamed("key", "Kind"), index, key="Kind")),
         (KeyMissing, lambda: transitions(stream, index, key="nobody")),
         (ColumnError, lambda: transitions(stream, index, key="d")),
         (ColumnError, lambda: transitions(stream, index, key="key", sequence="b")),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from copy import copy
 from dataclasses import dataclass
+from types import NoneType
 from typing import get_args
 
 from pyspark.sql import DataFrame
@@ -17,9 +18,10 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from whimbrel.model.schema import Schema
-from whimbrel.pipeline.errors import ColumnError, OptionError, PipelineError
+from whimbrel.pipeline.errors import ColumnError, OptionError, PipelineError, check_type
 from whimbrel.pipeline.spark.expressions import literal, name, struct
-from whimbrel.pipeline.spark.transfer import READABLE, plan_transfer, positional
+from whimbrel.pipeline.spark.frames import check_frame, positional
+from whimbrel.pipeline.spark.transfer import READABLE, plan_transfer
 from whimbrel.pipeline.stages.conform import type_checks
 from whimbrel.pipeline.stages.conform.schema_checks import SchemaCheck
 from whimbrel.pipeline.stages.conform.type_checks import CheckedValue, Unknown, ValuePlace
@@ -71,6 +73,9 @@ def conform(
     """
     if unknown not in (None, *get_args(Unknown)):
         raise OptionError("unknown", unknown, f"one of {', '.join(get_args(Unknown))}")
+    check_frame("events", events)
+    check_type("schema", schema, (StructType, Schema), "a StructType or a Schema")
+    check_type("json", json, (str, NoneType), "the name of a column")
     _check_names("the events", events.columns)
     if isinstance(schema, Schema):
         return _by_rules(events, copy(schema), unknown or "report", json)

@@ -13,21 +13,23 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from types import NoneType
+from typing import Literal, TypeAlias, get_args
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from whimbrel.pipeline.connectors.sinks import FolderSink, RecordedSink, Sink, StreamOptions, WriteRows
-from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.errors import ColumnError, OptionError, check_type
 from whimbrel.pipeline.index.store import local_path
 from whimbrel.pipeline.spark.expressions import column, literal, name
+from whimbrel.pipeline.spark.frames import check_frame, repeated
 
 Target: TypeAlias = "str | os.PathLike[str] | Sink | WriteRows"
 Group = Literal["subscription", "event"]
 
-PAIR, LIST, OWNER, MATCHES = "subscription", "subscriptions", "owner", "matches"
+PAIR, LIST, OWNER, OWNERS, MATCHES = "subscription", "subscriptions", "owner", "owners", "matches"
 _JOINED, _COUNT, _ID = "__whimbrel_event", "__whimbrel_count", "__whimbrel_id"
 
 
@@ -51,25 +53,34 @@ def deliver(
     A stream needs `stream`. At rest, `run` is the query id, with batch 0: if the same run was delivered before, nothing
     is written. Without it the directory must not exist yet.
     """
+    shape = DeliveredRows(group, owners, events)
+    delivered = shape(matches)
+    if not (isinstance(to, str | os.PathLike | Sink) or callable(to)):
+        raise OptionError("to", to, "a directory, a function or an object with write")
+    check_type("format", format, str, "the name of a format")
+    check_type("run", run, (str, NoneType), "the name of a run")
+    check_type("stream", stream, (StreamOptions, NoneType), "StreamOptions")
+    check_type("partition_by", partition_by, Sequence, "names of columns")
     folders = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     directory = os.fspath(to) if isinstance(to, str | os.PathLike) else None
     if folders and directory is None:
         raise OptionError("partition_by", folders, "none but with a directory")
-    shape = DeliveredRows(group, owners, events)
+    if not set(folders) <= set(delivered.columns):
+        raise OptionError("partition_by", partition_by, f"columns of {', '.join(delivered.columns)}")
     if not matches.isStreaming:
         if stream is not None:
             raise OptionError("matches", "a DataFrame at rest", "a streaming DataFrame with stream")
         if directory is not None and run is None:
-            shape(matches).write.format(format).partitionBy(*folders).mode("errorifexists").save(directory)
+            delivered.write.format(format).partitionBy(*folders).mode("errorifexists").save(directory)
         else:
-            _writer(to, format, folders)(shape(matches), run or secrets.token_hex(8), 0)
+            _writer(to, format, folders)(delivered, run or secrets.token_hex(8), 0)
         return None
     if run is not None:
         raise OptionError("run", run, "none with a stream, whose checkpoint has an id")
     if stream is None:
         raise OptionError("stream", None, "StreamOptions with a checkpoint, where the stream notes how far it is")
     if directory is not None and group is None and events is None:
-        return stream.start(shape(matches).writeStream.format(format).partitionBy(*folders), directory)
+        return stream.start(delivered.writeStream.format(format).partitionBy(*folders), directory)
     home = local_path(stream.checkpoint)
     write = _writer(to, format, folders, home / "delivered")
 
@@ -104,9 +115,18 @@ class DeliveredRows:
     owners: DataFrame | None = None
     events: DataFrame | None = None
 
+    def __post_init__(self) -> None:
+        if self.group not in (None, *get_args(Group)):
+            raise OptionError("group", self.group, "subscription or event")
+        for option, frame in (("owners", self.owners), ("events", self.events)):
+            if frame is not None:
+                check_frame(option, frame)
+
     def __call__(self, matches: DataFrame) -> DataFrame:
         """The rows to deliver; events without matches are left out."""
+        check_frame("matches", matches)
         keys = _keys(matches)
+        self._check_names(matches.columns, keys)
         rows = matches
         if LIST in matches.columns:
             rows = rows.where(sf.size(LIST) > 0)
@@ -117,7 +137,18 @@ class DeliveredRows:
         rows = _with_owners(_with_events(rows, self.events, keys), self.owners)
         if self.group is None:
             return rows
-        return _grouped(rows, self.group, keys)
+        return _grouped(rows, self.group, keys, [OWNER] if self.owners is not None else [])
+
+    def _check_names(self, matches: Sequence[str], keys: Sequence[str]) -> None:
+        """ColumnError if the rows would have two columns that Spark cannot tell apart."""
+        added = {LIST if self.group == "event" else PAIR} - set(matches)
+        if self.owners is not None:
+            added |= {OWNER, OWNERS}
+        others = [] if self.events is None else [one for one in self.events.columns if one not in keys]
+        names = [*matches, *others, *sorted(added)]
+        for one in repeated(names):
+            if one in keys or one in others:
+                raise ColumnError(one, "each name once, in any case", ", ".join(names))
 
 
 def _keys(matches: DataFrame) -> list[str]:
@@ -171,15 +202,12 @@ def _with_events(rows: DataFrame, events: DataFrame | None, keys: Sequence[str])
     )
 
 
-def _grouped(rows: DataFrame, group: Group, keys: Sequence[str]) -> DataFrame:
-    owner = [OWNER] if OWNER in rows.columns else []
+def _grouped(rows: DataFrame, group: Group, keys: Sequence[str], owner: Sequence[str]) -> DataFrame:
     if group == "subscription":
         others = [one for one in rows.columns if one not in (PAIR, *owner)]
         return rows.groupBy(PAIR, *owner).agg(sf.collect_list(sf.struct(*map(column, others))).alias(MATCHES))
-    if group != "event":
-        raise OptionError("group", group, "subscription or event")
     others = [one for one in rows.columns if one not in (PAIR, *owner, *keys)]
     events = [sf.first(column(one)).alias(one) for one in others]
-    many = [sf.array_sort(sf.collect_set(OWNER)).alias("owners")] if owner else []
+    many = [sf.array_sort(sf.collect_set(one)).alias(OWNERS) for one in owner]
     found = sf.array_sort(sf.collect_list(PAIR)).alias(LIST)
     return rows.groupBy(*map(column, keys)).agg(found, *many, *events)

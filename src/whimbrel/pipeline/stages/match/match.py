@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from whimbrel.pipeline.errors import OptionError, RejectedSubscriptions
+from whimbrel.pipeline.errors import OptionError, RejectedSubscriptions, check_flag, check_type
 from whimbrel.pipeline.index.batches import BatchVersion
 from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest
 from whimbrel.pipeline.index.workers import verify_shard
-from whimbrel.pipeline.spark.transfer import positional
+from whimbrel.pipeline.spark.frames import check_frame, positional
 from whimbrel.pipeline.stages.match.match_options import SUBSCRIPTION, SUBSCRIPTIONS, MatchJob, MatchOptions
 from whimbrel.pipeline.stages.match.task import MatchTask
 
@@ -85,11 +85,11 @@ def match_stream(
     name a text column with `json`. The checkpoint of a query belongs to one index; with another one it is refused,
     unless `adopt` says that this is intended. `key`, `form` and `timestamps` are those of `match`.
     """
-    if not events.isStreaming:
-        raise OptionError("events", "a DataFrame at rest", "a streaming DataFrame (match takes the others)")
+    check_frame("events", events, streaming=True)
+    check_flag("adopt", adopt)
     options = MatchOptions(key=key, form=form, json=json, timestamps=timestamps)
     keys = options.key_columns(events.columns)
-    store = IndexStore(index)
+    store = IndexStore(index, "index")
     transfer = options.transfer(events.schema, None)
     job = MatchJob(store.path, store.manifest().kind, BatchVersion(store.path, adopt), keys, transfer, options)
     return _match_everywhere(events, job)
@@ -99,7 +99,8 @@ def explain(
     events: DataFrame, subscriptions: DataFrame | str | os.PathLike[str], options: MatchOptions | None = None
 ) -> str:
     """What `match` would do with these options: the version, the plan and why, and the columns sent to workers."""
-    options = options or MatchOptions()
+    options = MatchOptions() if options is None else options
+    check_type("options", options, MatchOptions, "MatchOptions")
     job, manifest, chosen = _plan(events, subscriptions, options)
     relation = "within" if chosen.bytes <= chosen.budget else "above"
     tasks = (
@@ -125,6 +126,7 @@ def _plan(
     events: DataFrame, subscriptions: DataFrame | str | os.PathLike[str], options: MatchOptions
 ) -> tuple[MatchJob, VersionManifest, ShardPlan]:
     """The job on one version of an index, the manifest of the version, and how its shards are spread over tasks."""
+    check_frame("events", events)
     keys = options.key_columns(events.columns)
     plan = options.plan
     choose_plan(plan, (), options.budget)  # refuses bad options before anything is compiled
@@ -212,7 +214,7 @@ def choose_plan(plan: str, shards: Sequence[Shard], budget: int | None = None) -
     """The plan of this name; with `auto` the one that fits the sizes."""
     if plan not in PLANS:
         raise OptionError("plan", plan, f"one of {', '.join(PLANS)}")
-    if budget is not None and not (isinstance(budget, int | float) and budget > 0):
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0):
         raise OptionError("budget", budget, "a number of bytes above 0")
     # By default half of the memory of this host: Spark and other processes get the other half.
     allowed = budget or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.connectors.files import DEFAULT_KEYS
-from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError, check_integer
+from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError, check_integer, check_type
 from whimbrel.pipeline.spark.transfer import ColumnTransfer, FieldPath, plan_transfer
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class MatchOptions:
     budget: int | None = None
 
     def __post_init__(self) -> None:
+        check_type("timestamps", self.timestamps, Iterable, "names of attributes")
+        check_type("json", self.json, (str, NoneType), "the name of a column")
         object.__setattr__(self, "timestamps", attribute_names(self.timestamps, "timestamps"))
         if self.version is not None:
             check_integer("version", self.version, 1)
@@ -56,8 +59,9 @@ class MatchOptions:
             if columns.count(name) > 1:
                 raise ColumnError(name, "one column of this name as key", f"{columns.count(name)}")
         output = SUBSCRIPTION if self.form == "pairs" else SUBSCRIPTIONS
-        if output in found:
-            raise OptionError("key", output, "another name than that of the output column")
+        for name in found:
+            if name.lower() == output:  # Spark would not tell the two apart
+                raise OptionError("key", name, "another name than that of the output column")
         return tuple(columns.index(name) for name in found)
 
     def transfer(self, schema: StructType, attributes: Collection[str] | None) -> ColumnTransfer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,18 @@ from pyspark.sql.types import DataType
 
 from whimbrel.model.event import attribute_names
 from whimbrel.model.subscription import Id
-from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError, check_integer
+from whimbrel.pipeline.errors import (
+    ColumnError,
+    KeyMissing,
+    OptionError,
+    check_flag,
+    check_integer,
+    check_seconds,
+    check_type,
+)
 from whimbrel.pipeline.index.store import ID_TYPES, IndexStore
-from whimbrel.pipeline.spark.expressions import column
-from whimbrel.pipeline.spark.transfer import plan_transfer, positional
+from whimbrel.pipeline.spark.frames import check_frame, positional
+from whimbrel.pipeline.spark.transfer import plan_transfer
 from whimbrel.pipeline.stages.transitions.update_cells import CellWriter, bucket_numbers
 from whimbrel.publications.transition_rules import TransitionRules
 from whimbrel.publications.updates import UpdateFormat
@@ -37,6 +45,8 @@ if TYPE_CHECKING:
     from whimbrel.pipeline.stages.transitions.processor import TransitionsJob
 
 MOST_BUCKETS = 65_536
+_OUTPUT = ("subscription", "kind", "sequence", "index_version")
+"""The columns of the result after the key."""
 _STATE_STORE = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -61,18 +71,21 @@ class _Columns:
         return [name for name in astuple(self) if name is not None]
 
     def check(self, updates: DataFrame) -> None:
-        """KeyMissing or ColumnError if a column is not there, or is of a wrong type."""
-
-        wanted: list[tuple[str | None, tuple[type[DataType], ...], str]] = [
-            (self.key, (t.StringType, t.IntegralType), "text or integers"),
-            (self.sequence, (t.IntegralType, t.TimestampType), "integers or timestamps"),
-            (self.deleted, (t.BooleanType,), "booleans"),
-            (self.unset, (t.ArrayType,), "lists of names"),
-            (self.time, (t.TimestampType,), "timestamps"),
-        ]
-        for name, kinds, expected in wanted:
-            if name is None:
+        """OptionError, KeyMissing or ColumnError if a column is not there, or is of a wrong type."""
+        wanted: dict[str, tuple[tuple[type[DataType], ...], str]] = {
+            "key": ((t.StringType, t.IntegralType), "text or integers"),
+            "sequence": ((t.IntegralType, t.TimestampType), "integers or timestamps"),
+            "deleted": ((t.BooleanType,), "booleans"),
+            "unset": ((t.ArrayType,), "lists of names"),
+            "time": ((t.TimestampType,), "timestamps"),
+        }
+        for role, (kinds, expected) in wanted.items():
+            name = getattr(self, role)
+            if name is None and role != "key":
                 continue
+            check_type(role, name, str, "the name of a column")
+            if role == "key" and name.lower() in _OUTPUT:  # the result would have it twice
+                raise OptionError(role, name, f"another name than {', '.join(_OUTPUT)}")
             if updates.columns.count(name) != 1:
                 raise KeyMissing([name], updates.columns)
             kind = updates.schema[name].dataType
@@ -157,19 +170,22 @@ def transitions(
     """
     from whimbrel.pipeline.stages.transitions.processor import TransitionsJob
 
-    more = options or TransitionOptions()
-    _check_options(updates, more, partial)
-    store = IndexStore(index)
+    check_frame("updates", updates, streaming=True)
+    check_flag("partial", partial)
+    more = TransitionOptions() if options is None else options
+    check_type("options", more, TransitionOptions, "TransitionOptions")
+    store = IndexStore(index, "index")
     manifest = store.manifest()
+    _check_options(more, partial, leave, manifest.kind)
     roles = _Columns(key, sequence, deleted, more.unset, more.time)
     roles.check(updates)
-    attributes = updates.select(*(column(name) for name in updates.columns if name not in roles.names))
-    transfer = plan_transfer(attributes.schema, None)
+    attributes = [number for number, name in enumerate(updates.columns) if name not in roles.names]
+    transfer = plan_transfer(t.StructType([updates.schema.fields[number] for number in attributes]), None)
     transfer.check(manifest.attributes)
     renamed, columns = positional(updates)
-    at = {name: columns[number] for number, name in enumerate(updates.columns)}
+    at = dict(zip(updates.columns, columns, strict=True))
     kinds = {field.name: field.dataType for field in updates.schema.fields}
-    values = [at[name] for name in attributes.columns]
+    values = [columns[number] for number in attributes]
     head = roles.select(at, kinds, more.buckets)
     fields = pa.schema([pa.field(field.name, _arrow(renamed, field.column(values))) for field in transfer.fields])
     told = leave if isinstance(leave, bool) else frozenset(leave)
@@ -191,13 +207,31 @@ def transitions(
     return _run(cells, job, numbers, more.initial).withColumnRenamed("k", key)
 
 
-def _check_options(updates: DataFrame, options: TransitionOptions, partial: bool) -> None:
-    """OptionError if an option has a value that it cannot have."""
-    if not updates.isStreaming:
-        raise OptionError("updates", "a DataFrame at rest", "a streaming DataFrame")
+def _check_options(options: TransitionOptions, partial: bool, leave: bool | Collection[Id], kind: str) -> None:
+    """OptionError if an option has a value that it cannot have; `kind` is that of the ids."""
     check_integer("buckets", options.buckets, 1, MOST_BUCKETS)
+    check_type("lateness", options.lateness, str, "a time such as 10 minutes")
+    check_type("timestamps", options.timestamps, Iterable, "names of attributes")
+    if options.initial is not None:
+        check_frame("initial", options.initial, streaming=False)
+    for option, ids in (("outer", options.outer), ("dwell", options.dwell)):
+        check_type(option, ids, Mapping, "a mapping of subscriptions")
+    _check_ids("outer", [*options.outer, *options.outer.values()], kind)
+    _check_ids("dwell", options.dwell, kind)
+    for seconds in options.dwell.values():
+        check_seconds("dwell", seconds)
+    if not isinstance(leave, bool):
+        _check_ids("leave", leave, kind)
     if options.unset is not None and not partial:
         raise OptionError("unset", options.unset, "partial=True with it")
+
+
+def _check_ids(option: str, ids: object, kind: str) -> None:
+    """OptionError if these are not ids of the kind that the index has."""
+    wanted = str if kind == "string" else int
+    is_several = isinstance(ids, Collection) and not isinstance(ids, str)
+    if not is_several or not all(isinstance(id, wanted) and not isinstance(id, bool) for id in ids):  # type: ignore[attr-defined]
+        raise OptionError(option, ids, f"ids of kind {kind}")
 
 
 def _arrow(frame: DataFrame, column: Column) -> pa.DataType:
