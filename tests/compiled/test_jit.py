@@ -144,3 +144,22 @@ def test_a_change_to_a_helper_in_another_file_is_noticed_by_its_content(sample: 
     helper_file.write_text(helper_file.read_text().replace("n + 1", "n + 2"))
     os.utime(helper_file, ns=(before.st_atime_ns, before.st_mtime_ns + 2_000_000_000))  # for Python's own cache
     assert sample.run(program) == ["7", "0"]
+
+
+def test_constants_do_not_make_a_helper_again_and_collecting_goes_on_after_compiling(sample: Sample) -> None:
+    program = """
+import gc, numpy as np, sample
+from whimbrel.compiled.jit import kernel
+assert gc.isenabled()
+sample.outer(np.arange(5))
+print(len(sample.inner.overloads), gc.isenabled())
+wrong = kernel(lambda values: values.nothing)
+try:
+    wrong(np.arange(5))
+except Exception as error:
+    print(type(error).__name__, gc.isenabled())
+gc.disable()
+sample.other(np.arange(5))
+print(gc.isenabled())
+"""
+    assert sample.run(program) == ["1 True", "TypingError True", "False"]

@@ -4,15 +4,18 @@ A `kernel` is what Python calls. A `helper` is called by kernels only: its inter
 where it is optimised and becomes machine code, once. Numba by itself does that for every helper and again for every
 caller, which makes compiling a third longer.
 
-`cache` keeps compiled kernels on disk; `plain` says where all of this is done by Numba alone.
+`cache` keeps compiled kernels on disk; `plain` says where all of this is done by Numba alone. While something is
+compiled, the interpreter collects no cycles: compilers make millions of objects, and a tenth of their time went there.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+from numba.core import event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
@@ -84,8 +87,45 @@ def _helper(function: Callable[Given, Result], forceinline: bool) -> Callable[Gi
     options: dict[str, Any] = {"forceinline": forceinline}
     if not is_plain():
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _HelperCompiler}
-    made: Callable[Given, Result] = numba.njit(**options)(function)
-    return made
+    made: Any = numba.njit(**options)(function)
+    if not is_plain() and made is not function:
+        made.get_call_template = _without_literals(made.get_call_template)
+    kept: Callable[Given, Result] = made
+    return kept
+
+
+def _without_literals(template: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `f(0)` and `f(n)` call the same code. Numba would type `f` again for each constant that is passed to it."""
+
+    def template_of_types(args: tuple[Any, ...], names: dict[str, Any]) -> Any:
+        unliteral: Callable[[Any], Any] = types.unliteral
+        return template(tuple(map(unliteral, args)), {name: unliteral(one) for name, one in names.items()})
+
+    return template_of_types
+
+
+class _PausedCollector(event.Listener):
+    """Switches the collector of cycles off while something is compiled; Numba compiles one thing at a time."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._was_on = False
+
+    def on_start(self, _: event.Event) -> None:
+        """A kernel, or a helper of one, is about to be compiled."""
+        if self._depth == 0:
+            self._was_on = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+
+    def on_end(self, _: event.Event) -> None:
+        """It is compiled, or has failed."""
+        self._depth -= 1
+        if self._depth == 0 and self._was_on:
+            gc.enable()
+
+
+event.register("numba:compile", _PausedCollector())  # type: ignore[no-untyped-call]
 
 
 class _HelperCode(JITCodeLibrary):

@@ -13,7 +13,6 @@ waits for that process, and compiles for itself if nothing comes of it. Failures
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import sys
 import threading
@@ -91,7 +90,6 @@ class WarmUp:
         threading.Thread(target=_end_with_parent, daemon=True).start()
         cache = _cache_of(self._awaited)
         if cache is not None and cache.index_path == sys.argv[1]:
-            gc.disable()  # the process lives for seconds
             compile_kernels()
         os._exit(0)
 
