@@ -192,7 +192,7 @@ def _copy_good_rows(stream: IO[bytes], copy: IO[bytes], file: str) -> dict[int, 
 
 
 def _piece(stream: IO[bytes]) -> bytes:
-    """The next line, or a part of one that is above the limit; marks that belong together stay together."""
+    """The next line, or a part of one that is above the limit. It does not end within `,"` or `""`."""
     piece = stream.readline(EVENT_BYTES.value + 1)
     while piece.endswith((b'"', b",")) and len(piece) < EVENT_BYTES.value + 1_000 and (more := stream.read(1)):
         piece += more
@@ -261,7 +261,7 @@ def _fits_int64(cells: pa.Array) -> bool:
 
 
 def _are_quotes_even(stream: IO[bytes], file: str) -> bool:
-    """Whether all quotes may be closed. Raises errors.WrongEncoding at the first byte that is not UTF-8."""
+    """Whether the number of quotes is even. Raises errors.WrongEncoding at the first byte that is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     stream.seek(0)
     lines, line_start, offset, quotes = 1, 0, 0, 0

@@ -56,7 +56,7 @@ class LinePiece(NamedTuple):
 
 
 class PlacedItems(Generic[T]):
-    """Items of a file that follow each other without a gap, from a place on. The others' places are made if needed."""
+    """Items of a file that follow each other without a gap. Only the first place is kept; iterating gives all."""
 
     def __init__(self, first: InputPlace, items: Sequence[T]) -> None:
         self.first = first
@@ -92,7 +92,10 @@ def line_pieces(stream: BufferedReader, longest: int) -> Iterator[LinePiece]:
 
 
 def _unmarked(content: bytes, number: int) -> LinePiece:
-    """Lines after a blank one, if they begin with a byte order mark, which readers skip where a text begins."""
+    """A piece of whole lines. One that is not the first and begins with a byte order mark gets a blank line before it.
+
+    Readers skip a mark where a text begins; behind a blank line they refuse it.
+    """
     is_wrong = number > 1 and content.startswith(BOM)
     return LinePiece(b"\n" + content, number - 1) if is_wrong else LinePiece(content, number)
 

@@ -100,8 +100,8 @@ def _decoded(line: bytes) -> SubscriptionRow | None:
 def _decoded_lines(content: bytes) -> list[SubscriptionRow] | None:
     """The subscriptions of lines; None if something about one of them is unusual or wrong, or a line is blank.
 
-    The decoder does not look where lines end: so many line breaks stand between objects, and there is an object more.
-    Each object has an id and a filter, so that none of so many keys comes twice.
+    The decoder checks neither that an object ends with its line nor that its keys differ. So every line break must
+    stand between two objects, and the keys id and filter must each come as often as there are objects.
     """
     breaks = content.count(b"}\n{")
     count = breaks + 1

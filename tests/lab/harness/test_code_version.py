@@ -12,7 +12,8 @@ from whimbrel.lab.harness.claims import order
 STEP = 1
 def count(point):
     return [STEP]
-EXPERIMENT = dict(claims=[order("a", "b", "c", "d")])
+Experiment = dict
+FIGURE = Experiment(claims=[order("a", "b", "c", "d")])
 """
 
 

@@ -14,7 +14,7 @@ from whimbrel.lab.measure.broker_streams import measure_streams, sent_times
 from whimbrel.lab.measure.broker_webhooks import measure_webhooks
 
 TINY = broker_bench.BrokerSizes(
-    subscriptions=200, events=400, batch=100, singles=20, streams=3, fan_out=20, many=200, entries=1_000
+    subscriptions=200, events=400, batch=100, single_publishes=20, streams=3, fan_out=20, many=200, entries=1_000
 )
 
 

@@ -31,7 +31,7 @@ def test_forms_are_measured_in_every_way() -> None:
     result: Any = cliffs.run(TINY, ["CONTAINS ALL", "after 1 add"])
     assert {row["form"] for row in result["rows"] if row["kind"] == "loading"} == {"CONTAINS ALL", "NOT CONTAINS ALL"}
     matched = [row for row in result["rows"] if row["kind"] == "matching"]
-    assert {row["way"] for row in matched} == set(cliffs.WAYS)
+    assert {row["events_as"] for row in matched} == set(cliffs.EVENT_FORMS)
     assert {row["form"] for row in matched} == {
         "CONTAINS ALL of 2",
         "CONTAINS ALL of 2, many",

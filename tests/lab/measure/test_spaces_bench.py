@@ -10,7 +10,7 @@ from whimbrel.lab.measure import spaces_bench as bench
 
 
 def test_the_benchmark_checks_itself_against_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = bench.SpacesSizes(members=300, fences=400, batch=50, singles=10, repeat=2)
+    tiny = bench.SpacesSizes(members=300, fences=400, batch=50, single_updates=10, repeat=2)
     result: Any = bench.run(tiny)
     assert [row["what"] for row in result["paper"]][:3] == ["add", "update, random", "update, +-1"]
     assert all(row["us"] > 0 for row in result["paper"] + result["geofences"])

@@ -67,7 +67,7 @@ def _cliff_tables(result: Result) -> list[ResultTable]:
     )
     matching = tuple(
         (
-            row["form"], row["way"], number(row["us"]), number(row["matches"]), row["neighbour"],
+            row["form"], row["events_as"], number(row["us"]), number(row["matches"]), row["neighbour"],
             number(row["neighbour_us"]), number(row["neighbour_matches"]), *_ratio(row),
         )
         for row in result["rows"]

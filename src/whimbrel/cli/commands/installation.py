@@ -10,7 +10,7 @@ import typer
 from whimbrel.cli.terminal.console import say, to_json
 from whimbrel.cli.terminal.options import Json
 
-_PARTS = ("pyarrow", "numba", "numpy")
+_LIBRARIES = ("pyarrow", "numba", "numpy")
 
 
 def print_version(wanted: bool) -> None:
@@ -25,7 +25,7 @@ def version(json: Json = False) -> None:
     from importlib.metadata import version as version_of
 
     versions = {"whimbrel": version_of("whimbrel"), "python": platform.python_version()}
-    versions |= {name: version_of(name) for name in _PARTS}
+    versions |= {name: version_of(name) for name in _LIBRARIES}
     if json:
         typer.echo(to_json(versions))
         return

@@ -1,6 +1,6 @@
-"""The experiments of the lab: one file for each figure or claim, by paper.
+"""The experiments of the lab, by paper: a file for each claim, or for figures that are drawn of the same runs.
 
-A module with an `EXPERIMENT` is found by itself. The order is that of the papers, then of the file names.
+Every `Experiment` of a module is found by itself. The order is that of the papers, of the file names, then of the file.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def experiments() -> dict[str, Experiment]:
     for paper in PAPERS:
         package = importlib.import_module(f"{__name__}.{paper}")
         for module in sorted(one.name for one in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")):
-            one = getattr(importlib.import_module(module), "EXPERIMENT", None)
-            if isinstance(one, Experiment):
-                assert one.name not in found, one.name
-                found[one.name] = one
+            for one in vars(importlib.import_module(module)).values():
+                if isinstance(one, Experiment):
+                    assert one.name not in found, one.name
+                    found[one.name] = one
     return found
 
 

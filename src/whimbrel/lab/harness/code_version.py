@@ -1,7 +1,7 @@
 """The version of whatever a measure depends on: the code that is measured, the libraries under it, the processor.
 
-Claims and plots may change without a new measurement: of the files beside an experiment, the statement that makes the
-`EXPERIMENT` is left out. Its points are part of the key under which a result is kept.
+Claims and plots may change without a new measurement: of the files beside an experiment, statements that make an
+`Experiment` are left out. Its points are part of the key under which a result is kept.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _is_left_out(statement: ast.stmt) -> bool:
         return statement.module in ("whimbrel.lab.harness.claims", "whimbrel.lab.harness.panels")
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant)  # a docstring
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return any(isinstance(target, ast.Name) and target.id == "EXPERIMENT" for target in targets)
+    made = statement.value if isinstance(statement, ast.Assign) else None
+    return isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "Experiment"
 
 
 @cache

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from whimbrel.lab.measure.machine import load
+from whimbrel.lab.measure.machine import described, load
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.storage.atomic import replace_file
 
@@ -164,12 +164,10 @@ class ResultFiles:
 
 def _card(result: Result) -> list[str]:
     machine, settings = result["machine"], result["settings"]
-    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     commit = f" at commit {machine['commit']}" if machine["commit"] else ""
     lines = [
         f"Measured {machine['date']}{commit}, scale {settings['scale']}, {settings['repeat']} repeats, "
-        f"on {machine['cpu']} with {machine['cores']} cores and {machine['memory_gb']} GB, {machine['system']}, "
-        f"Python {machine['python']} ({versions}). "
+        f"on {described(machine)}. "
         f"Load average before and after: {machine['load']} and {machine['load_at_end']}."
     ]
     if max(machine["load"], machine["load_at_end"]) > machine["cores"]:

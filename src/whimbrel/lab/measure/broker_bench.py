@@ -43,26 +43,15 @@ class BrokerSizes:
     subscriptions: int
     events: int
     batch: int
-    singles: int
+    single_publishes: int
     streams: int
     fan_out: int
     many: int
     entries: int
 
 
-SMALL = BrokerSizes(
-    subscriptions=10_000, events=20_000, batch=100, singles=500, streams=100, fan_out=150, many=20_000, entries=200_000
-)
-FULL = BrokerSizes(
-    subscriptions=100_000,
-    events=200_000,
-    batch=100,
-    singles=5_000,
-    streams=1_000,
-    fan_out=1_500,
-    many=1_000_000,
-    entries=10_000_000,
-)
+SMALL = BrokerSizes(10_000, 20_000, 100, 500, streams=100, fan_out=150, many=20_000, entries=200_000)
+FULL = BrokerSizes(100_000, 200_000, 100, 5_000, streams=1_000, fan_out=1_500, many=1_000_000, entries=10_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +179,7 @@ async def _free_connections(broker: BrokerProcess, count: int) -> asyncio.Queue[
     return free
 
 
-def measure_singles(sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
+def measure_single_publishes(sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
     """Publishes of one event at 500 a second; milliseconds until the answer."""
 
     async def work(broker: BrokerProcess) -> list[float]:
@@ -210,7 +199,7 @@ def measure_singles(sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
         times.clear()
         began = time.perf_counter()
         tasks = []
-        for number, body in enumerate(batches(events, sizes.singles, 1, "single")):
+        for number, body in enumerate(batches(events, sizes.single_publishes, 1, "single")):
             due = began + number / 500
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             tasks.append(asyncio.create_task(one(body, due)))
@@ -291,12 +280,12 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
     try:
         publishes = [measure_publish(name, sizes, scratch / name, progress) for name in ("hm", "mixed")]
         changes = measure_changes("hm", sizes, scratch / "changes")
-        singles = measure_singles(sizes, scratch / "singles")
-        end_to_end = measure_streams(scratch / "stream", 1, 1_000, 2 * sizes.singles)
+        alone = measure_single_publishes(sizes, scratch / "single")
+        end_to_end = measure_streams(scratch / "stream", 1, 1_000, 2 * sizes.single_publishes)
         fan_out = measure_streams(scratch / "fan-out", sizes.streams, 150, sizes.fan_out)
         webhooks = [
-            measure_webhooks(scratch / "webhooks", _SINKS, max(1, sizes.singles // 10), None),
-            measure_webhooks(scratch / "webhook-batches", _SINKS, sizes.singles, 100),
+            measure_webhooks(scratch / "webhooks", _SINKS, max(1, sizes.single_publishes // 10), None),
+            measure_webhooks(scratch / "webhook-batches", _SINKS, sizes.single_publishes, 100),
         ]
         publications = measure_publications(
             scratch / "publications", _BOXES, min(20_000, sizes.events), sizes.events // 2, sizes.batch
@@ -314,7 +303,7 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         "sizes": asdict(sizes),
         "publish": publishes,
         "changes": changes,
-        "singles": singles,
+        "single_publishes": alone,
         "end_to_end": end_to_end,
         "fan_out": fan_out,
         "webhooks": webhooks,
@@ -337,7 +326,7 @@ def _verdicts(result: dict[str, Any], sizes: BrokerSizes) -> list[Verdict]:
             0.8,
             result["changes"]["events_per_second"] / rates["hm"],
         ),
-        Verdict("single publish at 500/s, p99 ms", 15, result["singles"]["p99_ms"], least=False),
+        Verdict("single publish at 500/s, p99 ms", 15, result["single_publishes"]["p99_ms"], least=False),
         Verdict("publish to stream at 1,000/s, p50 ms", 10, result["end_to_end"]["p50_ms"], least=False),
         Verdict(
             "deliveries/s to many streams", 150.0 * sizes.streams * 0.95, result["fan_out"]["deliveries_per_second"]

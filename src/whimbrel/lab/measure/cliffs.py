@@ -1,7 +1,7 @@
 """How much more each form of filter, event and index costs than its plain neighbour.
 
-CPU time of one core, medians; a form and its neighbour take turns. A matching form is measured in every way that events
-can be given. Bias: filters and events are generated, and what costs much among few subscriptions need not among many.
+CPU time of one core, medians; a form and its neighbour take turns. A matching form is measured for every form
+of events. Bias: filters and events are generated, and what costs much among few subscriptions need not among many.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEAST_EVENTS = 64
 
 @dataclass(frozen=True, slots=True)
 class CliffSizes:
-    """The sizes of one run; `seconds` is for one run of one form in one way."""
+    """The sizes of one run; `seconds` is for one run of one form."""
 
     subscriptions: int
     loaded: int
@@ -52,7 +52,7 @@ class Comparison:
 
     kind: str
     form: str
-    way: str
+    events_as: str
     neighbour: str
     us: float
     neighbour_us: float
@@ -125,14 +125,14 @@ class _Loaded:
     lines: list[bytes]
 
 
-WAYS: dict[str, Callable[[_Loaded, int], int]] = {
+EVENT_FORMS: dict[str, Callable[[_Loaded, int], int]] = {
     "Arrow": lambda loaded, count: _block_matches(loaded.index, loaded.table.slice(0, count)),
     "dicts": lambda loaded, count: _block_matches(loaded.index, loaded.events[:count]),
     "dict": lambda loaded, count: sum(len(loaded.index.match(event)) for event in loaded.events[:count]),
     "JSON lines": lambda loaded, count: _block_matches(loaded.index, loaded.lines[:count]),
     "JSON": lambda loaded, count: sum(len(loaded.index.match(line)) for line in loaded.lines[:count]),
 }
-"""The ways to give events; each returns how many pairs matched."""
+"""The forms that events come in; each returns how many pairs matched."""
 
 
 def _block_matches(index: Index, events: object) -> int:
@@ -155,8 +155,8 @@ def _matching(sizes: CliffSizes, only: Sequence[str], progress: Progress) -> Ite
             continue
         progress(f"matching: {form.name}")
         mine, plain = loaded(form, form.divide), loaded(forms[form.neighbour], form.divide)
-        for way in WAYS:
-            yield _match_both(form, way, mine, plain, sizes)
+        for events_as in EVENT_FORMS:
+            yield _match_both(form, events_as, mine, plain, sizes)
         if form.name not in neighbours:
             del kept[form.name, form.divide]
 
@@ -187,8 +187,8 @@ def _enough(match: Callable[[int], int], sizes: CliffSizes) -> int:
     return count
 
 
-def _match_both(form: MatchForm, way: str, mine: _Loaded, plain: _Loaded, sizes: CliffSizes) -> Comparison:
-    match = WAYS[way]
+def _match_both(form: MatchForm, events_as: str, mine: _Loaded, plain: _Loaded, sizes: CliffSizes) -> Comparison:
+    match = EVENT_FORMS[events_as]
     both = (mine, plain)
     counts = [_enough(lambda n, one=one: match(one, n), sizes) for one in both]  # type: ignore[misc]
     found = [match(one, count) / count for one, count in zip(both, counts, strict=True)]
@@ -199,13 +199,15 @@ def _match_both(form: MatchForm, way: str, mine: _Loaded, plain: _Loaded, sizes:
     if form.per_byte:
         longer = sum(map(len, mine.lines)) / sum(map(len, plain.lines))
         ratios["byte"] = us / beside / longer
-    return _compared("matching", form.name, way, form.neighbour, (us, beside), (found[0], found[1]), ratios)
+    return _compared("matching", form.name, events_as, form.neighbour, (us, beside), (found[0], found[1]), ratios)
 
 
 def _compared(
-    kind: str, form: str, way: str, neighbour: str, us: tuple[float, float], matches: tuple[float, float],
+    kind: str, form: str, events_as: str, neighbour: str, us: tuple[float, float], matches: tuple[float, float],
     ratios: dict[str, float],
 ) -> Comparison:  # fmt: skip
     per = min(ratios, key=ratios.__getitem__)
     times, found = (tuple(round(value, 3) for value in pair) for pair in (us, matches))
-    return Comparison(kind, form, way, neighbour, times[0], times[1], found[0], found[1], round(ratios[per], 2), per)
+    return Comparison(
+        kind, form, events_as, neighbour, times[0], times[1], found[0], found[1], round(ratios[per], 2), per
+    )

@@ -74,7 +74,7 @@ def run(sizes: LiveSizes, progress: Progress = no_progress) -> dict[str, Any]:
     rows = _changes(index, sizes, progress) + _matches(index, events, sizes, progress)
     kept = _kept(index, events, sizes, progress)
     del index
-    rows += _misses(sizes, progress)
+    rows += _near_misses(sizes, progress)
     by_name = {row.what: row for row in rows}
     verdicts = [
         Verdict("add, us with merges", 50.0, by_name["add"].mean, least=False),
@@ -193,7 +193,7 @@ def _kept(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progress
     return {name: round(times.median_wall, 4) for name, times in parts.items()}
 
 
-def _misses(sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
+def _near_misses(sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
     progress(f"near misses among {sizes.missed:,} subscriptions")
     workload = make("mixed", n=sizes.missed, events=sizes.events)
     index = Index()

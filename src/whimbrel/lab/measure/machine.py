@@ -6,9 +6,11 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 _PACKAGES = ("whimbrel", "numpy", "numba", "llvmlite", "pyarrow", "duckdb", "polars", "pyspark")
 
@@ -26,6 +28,13 @@ def card() -> dict[str, object]:
         "versions": {name: version for name in _PACKAGES if (version := _version(name))},
         "commit": _commit(),
     }
+
+
+def described(machine: Mapping[str, Any]) -> str:
+    """Processor, cores, memory, system and versions of a card, in words."""
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    size = f"{machine['cores']} cores, {machine['memory_gb']} GB"
+    return f"{machine['cpu']}, {size}, {machine['system']}, Python {machine['python']} ({versions})"
 
 
 def load() -> float:

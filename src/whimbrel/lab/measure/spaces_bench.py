@@ -37,12 +37,12 @@ class SpacesSizes:
     members: int
     fences: int
     batch: int
-    singles: int
+    single_updates: int
     repeat: int
 
 
-SMALL = SpacesSizes(members=10_000, fences=50_000, batch=1_000, singles=100, repeat=3)
-FULL = SpacesSizes(members=100_000, fences=1_000_000, batch=1_000, singles=200, repeat=5)
+SMALL = SpacesSizes(members=10_000, fences=50_000, batch=1_000, single_updates=100, repeat=3)
+FULL = SpacesSizes(members=100_000, fences=1_000_000, batch=1_000, single_updates=200, repeat=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,14 @@ class _Bench:
         """The regions of publications."""
         return self.publications.read_singles(np.array([self.publications.find(key) for key in keys], np.int32))
 
-    def scan(self, olds: Regions, news: Regions) -> int:
+    def scan(self, before: Regions, after: Regions) -> int:
         """Scan all stored regions. Return how many match now and did not before."""
-        return len(_scan(self.stored, olds, news, self.dimensions)[1])
+        return len(_scan(self.stored, before, after, self.dimensions)[1])
 
-    def singles(self, what: str, changes: list[tuple[int, dict[str, float]]], added: bool = False) -> OperationTimes:
+    def one_by_one(self, what: str, changes: list[tuple[int, dict[str, float]]], added: bool = False) -> OperationTimes:
         """Time one call per change, and the scan for the first of them."""
         keys = [key for key, _ in changes]
-        olds = Regions.none(len(keys)) if added else self.read(keys)
+        before = Regions.none(len(keys)) if added else self.read(keys)
         times, found = Times(), []
         for key, at in changes:
             if added:
@@ -105,11 +105,11 @@ class _Bench:
             else:
                 told = times.of(lambda k=key, r=at: self.spaces.update_publication(k, r))  # type: ignore[misc]
             found.append(int(np.count_nonzero(told.kinds == ENTER)))
-        news = self.read(keys)
+        after = self.read(keys)
         rival, few = Times(), min(len(keys), 20)
-        self.scan(olds.part(0, 1), news.part(0, 1))
+        self.scan(before.part(0, 1), after.part(0, 1))
         for place in range(few):
-            parts = olds.part(place, place + 1), news.part(place, place + 1)
+            parts = before.part(place, place + 1), after.part(place, place + 1)
             count = rival.of(lambda parts=parts: self.scan(*parts))  # type: ignore[misc]
             if count != found[place]:
                 raise AnswersDiffer(f"{what}: the scan found {count} subscriptions, subject spaces {found[place]}")
@@ -138,17 +138,17 @@ def _paper(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes]
         spaces.subscribe_many(columns(at, points(count, 2, rng), WIDTH), quiet=True)
         spaces.publish_many(columns(at, points(count, 25, rng)), quiet=True)
     bench = _Bench(spaces, DIMENSIONS)
-    inserted = points(sizes.singles, 20, rng)
+    inserted = points(sizes.single_updates, 20, rng)
     warm = [(-1 - place, region(row)) for place, row in enumerate(points(5, 20, rng))]
-    bench.singles("warm", warm, added=True)
+    bench.one_by_one("warm", warm, added=True)
     for key, _ in warm:
         spaces.delete_publication(key)
 
     progress("paper: insert and update")
-    rows = [bench.singles("add", [(sizes.members + n, region(row)) for n, row in enumerate(inserted)], added=True)]
-    keys = rng.choice(sizes.members, (8, sizes.singles))
-    rows.append(bench.singles("update, random", [(int(k), _moved(bench, int(k), None, rng)) for k in keys[0]]))
-    rows.append(bench.singles("update, +-1", [(int(k), _moved(bench, int(k), 1, rng)) for k in np.unique(keys[1])]))
+    rows = [bench.one_by_one("add", [(sizes.members + n, region(row)) for n, row in enumerate(inserted)], added=True)]
+    keys = rng.choice(sizes.members, (8, sizes.single_updates))
+    rows.append(bench.one_by_one("update, random", [(int(k), _moved(bench, int(k), None, rng)) for k in keys[0]]))
+    rows.append(bench.one_by_one("update, +-1", [(int(k), _moved(bench, int(k), 1, rng)) for k in np.unique(keys[1])]))
     for what, step in (("random", None), ("+-1", 1)):
         batches = []
         for _ in range(sizes.repeat + 1):
@@ -183,7 +183,7 @@ def _linear(bench: _Bench, sizes: SpacesSizes, rng: np.random.Generator) -> dict
     found = []
     for step in (1, 2, 4, 8, 16, 32):
         keys = rng.choice(sizes.members, min(50, sizes.members), replace=False)
-        row = bench.singles(f"step {step}", [(int(k), _moved(bench, int(k), step, rng)) for k in keys])
+        row = bench.one_by_one(f"step {step}", [(int(k), _moved(bench, int(k), step, rng)) for k in keys])
         found.append({"step": step, "transitions": row.notifications, "us": round(row.us, 1)})
     transitions, us = np.array([f["transitions"] for f in found]), np.array([f["us"] for f in found])
     slope, fixed = np.polyfit(transitions, us, 1)
@@ -224,10 +224,10 @@ def _geofences(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTi
             batches.append(Columns(keys.tolist(), {"x": at[0, keys], "y": at[1, keys]}))
         bench.batches("warm", batches[:1], batch)
         rows.append(bench.batches(f"move by {what}, batches of {batch:,}", batches[1:], batch))
-    singles = []
-    for key in rng.choice(count, sizes.singles, replace=False).tolist():
-        singles.append((key, {"x": float(min(at[0, key] + side / 10, 1)), "y": float(at[1, key])}))
-    rows.append(bench.singles("move by a tenth of a side, single", singles))
+    moves = []
+    for key in rng.choice(count, sizes.single_updates, replace=False).tolist():
+        moves.append((key, {"x": float(min(at[0, key] + side / 10, 1)), "y": float(at[1, key])}))
+    rows.append(bench.one_by_one("move by a tenth of a side, single", moves))
     slowest = max(row.us for row in rows[:3])
     verdicts = [
         Verdict("geofences: matches per point", 9.0, round(matched, 2)),
@@ -240,22 +240,22 @@ def _geofences(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTi
 
 @kernel
 def _scan(
-    stored: Regions, olds: Regions, news: Regions, dimensions: int
+    stored: Regions, before: Regions, after: Regions, dimensions: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """For each changed region, the stored regions that overlap its new content and not its old one.
 
     Returns offsets and rows. All dimensions belong to one space.
     """
-    count, rows = news.start.size - 1, stored.start.size - 1
+    count, rows = after.start.size - 1, stored.start.size - 1
     begins, out, found = np.zeros(count + 1, np.int64), np.empty(1024, np.int32), 0
     old, new = np.empty((2, dimensions), np.int64), np.empty((2, dimensions), np.int64)
     for number in range(count):
         old[0, :], old[1, :], new[0, :], new[1, :] = LOW, HIGH, LOW, HIGH
-        had = olds.start[number + 1] > olds.start[number]
-        for cell in range(olds.start[number], olds.start[number + 1]):
-            old[0, olds.cells[cell, 0]], old[1, olds.cells[cell, 0]] = olds.cells[cell, 1], olds.cells[cell, 2]
-        for cell in range(news.start[number], news.start[number + 1]):
-            new[0, news.cells[cell, 0]], new[1, news.cells[cell, 0]] = news.cells[cell, 1], news.cells[cell, 2]
+        had = before.start[number + 1] > before.start[number]
+        for cell in range(before.start[number], before.start[number + 1]):
+            old[0, before.cells[cell, 0]], old[1, before.cells[cell, 0]] = before.cells[cell, 1], before.cells[cell, 2]
+        for cell in range(after.start[number], after.start[number + 1]):
+            new[0, after.cells[cell, 0]], new[1, after.cells[cell, 0]] = after.cells[cell, 1], after.cells[cell, 2]
         if found + rows > out.size:
             larger = np.empty(2 * (found + rows), np.int32)
             larger[:found] = out[:found]

@@ -14,6 +14,7 @@ import pyarrow.parquet
 from whimbrel.lab.experiments import experiments
 from whimbrel.lab.harness.claims import figure
 from whimbrel.lab.harness.measures import Measures
+from whimbrel.lab.measure.machine import described
 
 Record = dict[str, Any]
 PAPER_TITLES = {
@@ -106,13 +107,9 @@ def pivots(measures: Measures) -> list[Pivot]:
 def machine_sentence(record: Record) -> str:
     """The machine card in one sentence."""
     machine = record["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     commit = f", commit {machine['commit']}" if machine["commit"] else ""
-    return (
-        f"{machine['date']}{commit}: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, "
-        f"{machine['system']}, Python {machine['python']} ({versions}); load average {machine['load']} at the start "
-        f"and {machine['load_at_end']} at the end"
-    )
+    loads = f"load average {machine['load']} at the start and {machine['load_at_end']} at the end"
+    return f"{machine['date']}{commit}: {described(machine)}; {loads}"
 
 
 def measured_sentence(records: Sequence[Record]) -> str:
@@ -122,12 +119,10 @@ def measured_sentence(records: Sequence[Record]) -> str:
     loads = [load for machine in machines for load in (machine["load"], machine["load_at_end"])]
     commits = list(dict.fromkeys(str(machine["commit"]) for machine in machines if machine["commit"]))
     newest = max(machines, key=lambda machine: str(machine["date"]))
-    versions = ", ".join(f"{name} {version}" for name, version in newest["versions"].items())
+    of_commits = f", commit {' and '.join(commits)}" if commits else ""
     return (
-        f"Measured until {dates[-1]}, the earliest result at {dates[0]}"
-        + (f", commit {' and '.join(commits)}" if commits else "")
-        + f": {newest['cpu']}, {newest['cores']} cores, {newest['memory_gb']} GB, {newest['system']}, "
-        f"Python {newest['python']} ({versions}); load average {min(loads):.1f} to {max(loads):.1f}."
+        f"Measured until {dates[-1]}, the earliest result at {dates[0]}{of_commits}: {described(newest)}; "
+        f"load average {min(loads):.1f} to {max(loads):.1f}."
     )
 
 

@@ -15,7 +15,7 @@ from whimbrel.lab.measure.benchmark_results import NoMarks, Verdict, default_fol
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching import process_start as start
 from whimbrel.lab.measure.matching.cases import SpeedClaim
-from whimbrel.lab.measure.matching.engine_rival import Engine, build, singles
+from whimbrel.lab.measure.matching.engine_rival import Engine, build, match_one_by_one
 from whimbrel.lab.measure.matching.match_tables import FILES, tables_of
 from whimbrel.lab.measure.matching.race import run_race
 from whimbrel.lab.measure.matching.rival import Answers, CannotTakePart, MatchesDiffer, Pairs, Rival
@@ -145,4 +145,4 @@ def test_a_single_event_is_spent_in_part_inside_of_kernels_and_in_part_outside()
     workload = make("mixed", n=500, events=20)
     index = Index()
     index.add_many(workload.subscriptions)
-    assert 0 < float(str(singles(index, workload.events)["outside_kernel"])) < 1
+    assert 0 < float(str(match_one_by_one(index, workload.events)["outside_kernel"])) < 1

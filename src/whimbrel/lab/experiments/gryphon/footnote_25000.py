@@ -47,10 +47,7 @@ EXPERIMENT = Experiment(
     timed=measure,
     counted=count,
     memory=per_subscription(12_000),
-    panels=(
-        TIME_OVER_SIZE,
-        STEPS_OVER_SIZE,
-    ),
+    panels=(TIME_OVER_SIZE, STEPS_OVER_SIZE),
     claims=(
         order("An event visits fewer nodes than theorem 1 allows", "steps", "equality_tree", "bound, theorem 1"),
         order("The tree is faster than checking every subscription", "time", "equality_tree", "compiled_naive"),

@@ -18,14 +18,14 @@ import pyarrow as pa
 from whimbrel.compiled.jit import entry_for
 from whimbrel.engine.index import Index
 from whimbrel.engine.intake import subscriptions as intake
-from whimbrel.engine.matching import workspace as workspace_module
+from whimbrel.engine.matching import workspace
 from whimbrel.engine.stats import IndexStats
 from whimbrel.lab.measure.benchmark_results import Progress, no_progress
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.timing import interleaved
 from whimbrel.lab.workloads import event_dicts, make
 from whimbrel.language.columnar.terms import SCANNED_FROM
-from whimbrel.ranks.encoding import single_events as singles_module
+from whimbrel.ranks.encoding import single_events
 
 TEXT_SAMPLE = 100_000
 """Subscriptions of the load from text on one core."""
@@ -151,7 +151,7 @@ def batches(index: Index, events: pa.Table, matches_per_event: float, repeat: in
     }
 
 
-def singles(index: Index, events: pa.Table) -> dict[str, object]:
+def match_one_by_one(index: Index, events: pa.Table) -> dict[str, object]:
     """Time `match` on dicts, one by one: the median, and the share of a call that is spent outside of kernels."""
     dicts = event_dicts(events.slice(0, SINGLE_EVENTS))
     for event in dicts[:200]:
@@ -189,7 +189,7 @@ def _outside(index: Index, events: list[dict[str, object]]) -> float:
 
     shares = []
     with ExitStack() as stack:
-        for module in (singles_module, workspace_module):
+        for module in (single_events, workspace):
             stack.enter_context(patch.object(module, "entry_for", timed_entry))
         folder = stack.enter_context(TemporaryDirectory(prefix="whimbrel-outside-"))
         index.save(Path(folder) / "index")

@@ -17,7 +17,7 @@ from whimbrel.lab.measure.matching.engine_rival import (
     Engine,
     batches,
     build,
-    singles,
+    match_one_by_one,
     stats_of,
     warm_up,
 )
@@ -125,7 +125,7 @@ def _main_race(
             "whole": whole,
         },
         "batch": batch,
-        "single": singles(index, events),
+        "single": match_one_by_one(index, events),
         "both_cores": round(one / both[0], 3) if both else None,
         "bytes_per_subscription": round(stats.bytes_per_subscription, 1),
         "text_bytes_per_subscription": round(stats.text_bytes / table.num_rows, 1),

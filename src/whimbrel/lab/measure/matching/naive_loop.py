@@ -11,14 +11,20 @@ filters are equal, a second loop that tests equal filters once runs beside it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.lab.measure.matching.cases import MatchCase
 from whimbrel.lab.measure.matching.flat_filters import POINTS, RANGE, FlatFilters, read_filters, spans
 from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival, RivalMaker, pairs_of_blocks
+
+Int32s: TypeAlias = NDArray[np.int32]
+Int64s: TypeAlias = NDArray[np.int64]
+UInt32s: TypeAlias = NDArray[np.uint32]
 
 ANY_WIDTH = np.uint32(0xFFFFFFFF)
 """The width of a set of points: every rank passes the first test and goes on to the second."""
@@ -116,16 +122,16 @@ def _ranks(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 @kernel
 def scan(
-    ranks: np.ndarray,
+    ranks: Int32s,
     event: int,
-    start: np.ndarray,
-    attribute: np.ndarray,
-    low: np.ndarray,
-    width: np.ndarray,
-    end: np.ndarray,
-    points: np.ndarray,
-    out: np.ndarray,
-    offsets: np.ndarray,
+    start: UInt32s,
+    attribute: UInt32s,
+    low: Int32s,
+    width: UInt32s,
+    end: Int32s,
+    points: Int32s,
+    out: Int32s,
+    offsets: Int64s,
 ) -> int:
     """Match events until `out` may be too small for the rows of the next one. Return the event to go on with."""
     rows = start.size - 1
@@ -150,7 +156,7 @@ def scan(
 
 
 @helper
-def _holds(rank: int, low: int, end: int, points: np.ndarray) -> bool:
+def _holds(rank: int, low: int, end: int, points: Int32s) -> bool:
     for i in range(low, end):  # noqa: SIM110 - `any` over a generator is not compiled
         if points[i] == rank:
             return True
@@ -158,9 +164,7 @@ def _holds(rank: int, low: int, end: int, points: np.ndarray) -> bool:
 
 
 @kernel
-def expand(
-    offsets: np.ndarray, rows: np.ndarray, starts: np.ndarray, holders: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def expand(offsets: Int64s, rows: Int32s, starts: Int64s, holders: Int32s) -> tuple[Int64s, Int32s]:
     """The subscriptions of rows, event by event."""
     total = 0
     for row in rows:

@@ -37,9 +37,7 @@ class _Entry:
 def run_match(work: Work, bench: Workbench) -> dict[str, object]:
     """Warm up all competitors, then time them in turns. `MatchesDiffer` if a rival finds another number of pairs."""
     parameters = work.parameters(bench.settings.scale)
-    bench.progress("generating or reading the workload")
     workload = bench.workload(work.workload, parameters)
-    bench.progress("compiling the index")
     index, compiled = bench.index(work.workload, parameters)
     count = workload.events.num_rows
     bench.progress("warming up")

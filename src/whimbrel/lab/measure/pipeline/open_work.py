@@ -26,7 +26,6 @@ def run_open(work: Work, bench: Workbench) -> dict[str, object]:
     from whimbrel.pipeline import IndexStore
 
     parameters = work.parameters(bench.settings.scale)
-    bench.progress("compiling the index")
     index, _ = bench.index(work.workload, parameters)
     workload = bench.workload(work.workload, parameters)
     bench.progress("opening it in workers")

@@ -22,9 +22,7 @@ def run_curve(work: Work, bench: Workbench) -> dict[str, object]:
     points = []
     for size in work.sizes_at(bench.settings.scale):
         parameters = {"n": size, **work.parameters(bench.settings.scale)}
-        bench.progress(f"{size:,} subscriptions: generating or reading")
         workload = bench.workload(work.workload, parameters)
-        bench.progress(f"{size:,} subscriptions: compiling")
         index, compiled = bench.index(work.workload, parameters)
         folder, few = bench.events(workload, workload.events.num_rows), bench.few(workload)
         pairs = bench.match(folder, index)
@@ -55,7 +53,6 @@ def run_compile(work: Work, bench: Workbench) -> dict[str, object]:
     from whimbrel.pipeline import compile_index
 
     parameters = work.parameters(bench.settings.scale)
-    bench.progress("generating or reading the workload")
     count = bench.workload(work.workload, parameters).subscriptions.num_rows
     table = bench.spark.read.parquet(bench.subscriptions(work.workload, parameters))
     spent = []
@@ -79,7 +76,6 @@ def run_compile(work: Work, bench: Workbench) -> dict[str, object]:
 def run_handover(work: Work, bench: Workbench) -> dict[str, object]:
     """Rows per second that a worker gets in each form, if it only counts them."""
     parameters = work.parameters(bench.settings.scale)
-    bench.progress("generating or reading the workload")
     workload = bench.workload(work.workload, parameters)
     count = workload.events.num_rows
     events = bench.spark.read.parquet(bench.events(workload, count))

@@ -37,9 +37,7 @@ class NoMicroBatch(RuntimeError):
 def run_stream(work: Work, bench: Workbench) -> dict[str, object]:
     """Measure both, from files to no sink, so that reading and matching are what is timed."""
     parameters = work.parameters(bench.settings.scale)
-    bench.progress("generating or reading the workload")
     events = numbered(bench.workload(work.workload, parameters).events)
-    bench.progress("compiling the index")
     index, _ = bench.index(work.workload, parameters)
     batch, batches = int(parameters["batch"]), int(parameters["batches"])
     bench.progress("warming up")

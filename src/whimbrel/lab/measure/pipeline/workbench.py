@@ -45,6 +45,7 @@ class Workbench:
 
     def workload(self, name: str, parameters: Parameters) -> Workload:
         """The workload, generated or read from the cache."""
+        self.progress("generating or reading the workload")
         return workload_of(name, _only(parameters), self.settings.cache)
 
     def subscriptions(self, name: str, parameters: Parameters) -> str:
@@ -64,6 +65,7 @@ class Workbench:
         if IndexStore(path).latest() is not None:
             return path, None
         sample = self.spark.read.parquet(self.events(self.workload(name, parameters), SAMPLE)).drop(KEY)
+        self.progress("compiling the index")
         started = time.perf_counter()
         compile_index(self.spark.read.parquet(self.subscriptions(name, parameters)), path, events=sample)
         return path, time.perf_counter() - started

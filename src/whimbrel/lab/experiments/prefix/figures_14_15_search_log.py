@@ -1,13 +1,13 @@
-"""Figure 14: the routing tree of a search log and the prefix of an event, coloured by level."""
+"""Figures 14 and 15: the routing tree of a search log, and the prefixes of pages."""
 
 from __future__ import annotations
 
 from whimbrel.lab.experiments.prefix.grown_trees import EVENTS, grown
 from whimbrel.lab.experiments.prefix.phrases import LABEL, filters, pages, queries
-from whimbrel.lab.harness.claims import limit, order
+from whimbrel.lab.harness.claims import limit, order, ratio
 from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
-from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.harness.panels import Line, Panel
 
 DRAWN = 3_000
 """Nodes that are drawn at most."""
@@ -15,7 +15,7 @@ SETS = {"few users": 28, "many users": 1_000}
 """Set A has 28 users with thousands of queries each, set B thousands of users with ten."""
 
 
-def count(point: Point) -> CountedRows:
+def count_nodes(point: Point) -> CountedRows:
     """The place and level of each node, those of the largest prefix, and how many queries share a branch."""
     n = int(point["n"])
     for name, users in SETS.items():
@@ -31,7 +31,7 @@ def count(point: Point) -> CountedRows:
         yield Row(name, "largest prefix", 1000 * max(map(len, matched)) / n, "per mille of the queries")
 
 
-EXPERIMENT = Experiment(
+TREE = Experiment(
     name="prefix-14",
     paper="Prefix",
     figure="figure 14",
@@ -43,7 +43,7 @@ EXPERIMENT = Experiment(
         "paper": grid(n=[40_000]),
         "full": grid(n=[80_000]),
     },
-    counted=count,
+    counted=count_nodes,
     memory=per_subscription(50_000),
     panels=(
         Panel("tree, few users", "place", "node of the tree, in preorder (set A)", "level", log_x=False, log_y=False,
@@ -61,3 +61,47 @@ EXPERIMENT = Experiment(
     ),
     notes=(LABEL, "The measure `contention` is how many queries share a child of the root, for both sets."),
 )  # fmt: skip
+
+
+def count_prefixes(point: Point) -> CountedRows:
+    """The mean prefix of 100 pages, for both sets."""
+    for name, users in SETS.items():
+        texts = queries(int(point["n"]), users)
+        tree = grown(filters(texts))
+        sizes = [len(found) for found in tree.prefixes(pages(texts, EVENTS))]
+        yield Row(name, "prefix", sum(sizes) / len(sizes), "nodes")
+        yield Row(name, "share", 1000 * sum(sizes) / len(sizes) / int(point["n"]), "per mille of the queries")
+    yield Row("paper", "share", 1.0, "per mille of the queries")
+
+
+PREFIXES = Experiment(
+    name="prefix-15",
+    paper="Prefix",
+    figure="figure 15",
+    question="Which part of all queries does the prefix of a page name?",
+    why="A page contains the texts of few queries, whatever their number.",
+    scales={
+        "tiny": grid(n=[100]),
+        "small": grid(n=[300, 1_000, 2_000]),
+        "paper": grid(n=[500, 1_000, 2_000, 5_000]),
+        "full": grid(n=[5_000, 20_000, 43_238]),
+    },
+    counted=count_prefixes,
+    memory=per_subscription(50_000),
+    panels=(
+        Panel("prefix", "n", "queries", "nodes of a prefix, mean of 100 pages"),
+        Panel("share", "n", "queries", "prefix, per mille of the queries", lines=(Line("1 per mille", y=1.0),)),
+    ),
+    claims=tuple(
+        ratio(
+            f"A prefix is about one per mille of the queries ({name})",
+            "share",
+            name,
+            "paper",
+            1.0,
+            where=lambda row: row["n"] >= 40_000,
+        )
+        for name in SETS
+    ),
+    notes=(LABEL, "The shares follow from how many texts a page contains, three in the mean, which is ours."),
+)
