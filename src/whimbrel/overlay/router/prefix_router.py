@@ -25,6 +25,9 @@ from whimbrel.overlay.tree.tree_bytes import MalformedTree, encode_changes, enco
 from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 from whimbrel.overlay.tree.tree_store import LIVE_VERSIONS, TreeStore
 
+UNANSWERED_UPDATES = 64
+"""Updates that wait for a tree that was asked for before it is asked for again: it may be too large to be sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrefixSettings:
@@ -37,6 +40,15 @@ class PrefixSettings:
     decay: float = 0.5
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     every_hop: bool = False
+
+
+@dataclass(slots=True)
+class _WantedTree:
+    """The youngest version that a router has heard of and lacks, whom it asked, and the updates that came since."""
+
+    neighbour: str
+    version: Version
+    updates: int = 0
 
 
 class PrefixRouter(Router):
@@ -61,7 +73,8 @@ class PrefixRouter(Router):
         self._leader = ""
         self._is_new = False
         self._views: dict[Version, TreeView] = {}
-        self._asked: dict[str, None] = {}
+        self._asked: dict[str, None] = {}  # neighbours that wait for a tree from here
+        self._wanted_tree: _WantedTree | None = None
         self.optimizer: TreeOptimizer | None = None
         self._adopt(self._trees.latest)
 
@@ -102,12 +115,16 @@ class PrefixRouter(Router):
         Ask for versions of the tree.
         """
         self._views.clear()
+        self._wanted_tree = None
         if self._owns_trees:
             self._trees = TreeStore(self._settings.decay)
         self._adopt(TreeStore(self._settings.decay).latest)
         if self.optimizer is not None:
             return self.optimize(now)
-        return Effects([] if self._toward is None else [(self._toward, TreeRequest(EMPTY_VERSION))])
+        effects = Effects()
+        if self._toward is not None:
+            self._ask(self._toward, EMPTY_VERSION, effects)
+        return effects
 
     def link(self, neighbour: str) -> Effects:
         """Add a neighbour, and tell it which filters are wanted here and who the optimizer is."""
@@ -234,7 +251,7 @@ class PrefixRouter(Router):
                 else:
                     self._asked[neighbour] = None
             case WholeTree(version, data):
-                self._take_whole(version, data, effects)
+                self._take_whole(neighbour, version, data, effects)
             case _:
                 return super()._handle_other(neighbour, message, now)
         return effects
@@ -251,7 +268,7 @@ class PrefixRouter(Router):
             return effects
         if epoch == self._epoch and optimizer == self._leader:
             if neighbour == self._toward and announced.version > self.version:  # it came while the link was down
-                effects.sent.append((neighbour, TreeRequest(announced.version)))
+                self._ask(neighbour, announced.version, effects)
             return effects
         is_mine = optimizer == self.name or (epoch == self._epoch and self.name < optimizer) or self._is_new
         if self.optimizer is not None and is_mine:
@@ -267,7 +284,7 @@ class PrefixRouter(Router):
             for key in self.interests:
                 self._offer(key, neighbour, effects)
             if announced.version > self.version:
-                effects.sent.append((neighbour, TreeRequest(announced.version)))
+                self._ask(neighbour, announced.version, effects)
         effects.sent += [(other, announced) for other in self.neighbours if other != neighbour]
         return effects
 
@@ -276,18 +293,38 @@ class PrefixRouter(Router):
         if update.version > self.version:
             snapshot = self._trees.apply(update.version, update.base, update.changes, update.digest)
             if snapshot is None:
-                effects.sent.append((neighbour, TreeRequest(update.version)))
+                self._want(neighbour, update.version, effects)
             else:
                 self._adopt(snapshot, effects)
         self._spread(update, neighbour, effects)
 
-    def _take_whole(self, version: Version, data: bytes, effects: Effects) -> None:
+    def _want(self, neighbour: str, version: Version, effects: Effects) -> None:
+        """Ask for the tree that an update needs, unless it is on its way: then one tree stands for all updates."""
+        wanted = self._wanted_tree
+        if wanted is None or wanted.neighbour != neighbour or wanted.updates >= UNANSWERED_UPDATES:
+            self._ask(neighbour, version, effects)
+        else:
+            wanted.version, wanted.updates = max(version, wanted.version), wanted.updates + 1
+
+    def _ask(self, neighbour: str, version: Version, effects: Effects) -> None:
+        """Ask a neighbour for a version as a whole."""
+        self._wanted_tree = _WantedTree(neighbour, version)
+        effects.sent.append((neighbour, TreeRequest(version)))
+
+    def _take_whole(self, neighbour: str, version: Version, data: bytes, effects: Effects) -> None:
+        """Use a tree that came as a whole. If it is older than an update that came meanwhile, ask again."""
+        wanted = self._wanted_tree
+        if wanted is not None and wanted.neighbour == neighbour:
+            self._wanted_tree = None
         if version <= self.version:
             return
         try:
             self._adopt(self._trees.load(version, data), effects)
         except (MalformedTree, LimitExceeded):
             self.counters.malformed += 1
+        else:
+            if wanted is not None and self._wanted_tree is None and version < wanted.version:
+                self._ask(neighbour, wanted.version, effects)
 
     def _spread(self, update: TreeUpdate, arrival: str | None, effects: Effects) -> None:
         """Send an update to all neighbours except the one that it came from."""
