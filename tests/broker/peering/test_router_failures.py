@@ -181,3 +181,39 @@ def test_filters_that_are_joined_to_one_message_count_once(tmp_path: Path) -> No
             await running
 
     run(work)
+
+
+class SlowFrames(Frames):
+    """A connection on which others come in after every frame."""
+
+    async def send(self, frame: bytes) -> None:
+        await super().send(frame)
+        await asyncio.sleep(0)
+
+
+def test_messages_of_many_frames_are_not_mixed_with_others(tmp_path: Path) -> None:
+    """Events, acknowledgements and a goodbye are sent by different tasks; a peer must be able to put each together."""
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            connection = SlowFrames()
+            session = LinkSession(Peering(broker), Link(PEER, "peer", False, 0), connection)
+            running = asyncio.create_task(session.run())
+            items = [wire.ForwardedItem(n, PEER, n, "", b"", b"x" * 50_000) for n in range(10)]
+            sending = asyncio.create_task(session._send_events(items, 10))
+            for number in range(5):
+                session.say(wire.Ack(number))
+                await asyncio.sleep(0)
+            await sending
+            async with asyncio.timeout(10):
+                while session._out:
+                    await asyncio.sleep(0.01)
+            await session.end("ended", "enough")
+            await running
+            assembler = wire.Assembler(wire.LINK_MESSAGE.value)
+            read = [wire.decode(whole) for frame in connection.sent if (whole := assembler.add(frame)) is not None]
+            assert [one for one in read if isinstance(one, wire.Events)] == [wire.Events(items)]
+            assert [one.offset for one in read if isinstance(one, wire.Ack)] == [0, 1, 2, 3, 4]
+            assert isinstance(read[-1], wire.Bye)
+
+    run(work)

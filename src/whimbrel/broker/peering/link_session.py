@@ -86,6 +86,7 @@ class LinkSession:
         self._is_cut = False
         self._out: deque[wire.LinkMessage] = deque()
         self._out_bytes = 0
+        self._sending = asyncio.Lock()
         self._written = asyncio.Event()
         self._grown = asyncio.Event()
         self._welcome: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -160,11 +161,13 @@ class LinkSession:
                 await self._send(wire.Bye(code, reason[:4096]))
 
     async def _send(self, message: wire.LinkMessage) -> None:
+        """Send a message. One at a time: frames of another, while the peer reads slowly, would come between."""
         data = wire.encode(message)
         if len(data) > wire.LINK_MESSAGE.value:
             return  # a tree that is too large: the peer goes on without it
-        for frame in wire.frames(data):
-            await self._connection.send(frame)
+        async with self._sending:
+            for frame in wire.frames(data):
+                await self._connection.send(frame)
 
     async def _write(self) -> None:
         while True:
