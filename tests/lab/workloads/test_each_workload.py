@@ -200,14 +200,14 @@ class TestHm:
 class TestStocks:
     @pytest.fixture
     def elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        monkeypatch.setenv("WHIMBREL_DATA", str(tmp_path))
+        monkeypatch.setenv("WHIMBREL_QUOTES", str(tmp_path))
         return tmp_path
 
     def test_uses_a_stand_in_and_says_so_where_there_are_no_quotes(self, elsewhere: Path) -> None:
         workload = make("stocks", n=20)
         assert workload.parameters == {"n": 20, "events": 245_200, "real": 0}
         assert workload.events == make("stocks", n=20, real=0).events
-        with pytest.raises(FileNotFoundError, match=r"expected stock_quotes.parquet in the directory WHIMBREL_DATA"):
+        with pytest.raises(FileNotFoundError, match=r"expected stock_quotes.parquet in the directory WHIMBREL_QUOTES"):
             make("stocks", n=20, real=1)
 
     def test_reads_the_quotes_from_the_directory_in_the_environment(self, elsewhere: Path) -> None:

@@ -42,7 +42,7 @@ def stocks(n: int, events: int | None = None, seed: int = 0, real: bool | None =
     check_counts("stocks", n=n, seed=seed, **({} if events is None else {"events": events}))
     path = find_quotes() if real is None or real else None
     if real and path is None:
-        raise FileNotFoundError(f"stocks: expected {QUOTES_FILE} in the directory WHIMBREL_DATA, but found none")
+        raise FileNotFoundError(f"stocks: expected {QUOTES_FILE} in the directory WHIMBREL_QUOTES, but found none")
     quotes = walk(Draws(seed, 2)) if path is None else pa.parquet.read_table(path)
     count = quotes.num_rows if events is None else events
     check_counts("stocks", (count <= quotes.num_rows, f"expected at most {quotes.num_rows} events, but got {count}"))
@@ -55,8 +55,8 @@ def stocks(n: int, events: int | None = None, seed: int = 0, real: bool | None =
 
 
 def find_quotes() -> Path | None:
-    """The real quotes: in the directory WHIMBREL_DATA, else in shared/data beside the repository; None if not there."""
-    given = os.environ.get("WHIMBREL_DATA")
+    """The real quotes: in the directory WHIMBREL_QUOTES, else in shared/data beside the repository; else None."""
+    given = os.environ.get("WHIMBREL_QUOTES")
     directory = Path(given) if given else Path(__file__).parents[5] / "shared" / "data"
     path = directory / QUOTES_FILE
     return path if path.is_file() else None
