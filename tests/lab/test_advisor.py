@@ -27,7 +27,7 @@ def sample(name: str, n: int = 300, events: int = 30) -> tuple[list[tuple[Id, Fi
 
 
 def outcomes(advice: Advice) -> dict[str, str]:
-    return {found.member: found.outcome for found in advice.measurements}
+    return {found.matcher: found.outcome for found in advice.measurements}
 
 
 def test_on_gryphon_it_recommends_an_index_and_not_the_reference() -> None:
@@ -43,26 +43,26 @@ def test_on_gryphon_it_recommends_an_index_and_not_the_reference() -> None:
 
 def test_on_lesubscribe_what_knows_only_equality_is_refused_with_the_reason() -> None:
     advice = advise(*sample("lesubscribe"), seconds=20)
-    found = {measurement.member: measurement for measurement in advice.measurements}
+    found = {measurement.matcher: measurement for measurement in advice.measurements}
     assert "wrong" not in outcomes(advice).values()
     assert advice.recommended not in (None, "naive", "rapid", "modified_rapid")
-    for member in ("rapid", "modified_rapid"):
-        assert found[member].outcome == "refused"
-        assert "of 300 subscriptions; the first: Matcher" in found[member].reason
-        assert member in advice.text
-    for member in ("naive", "hanson", "sgim"):
-        assert found[member].outcome == "measured"
-        assert found[member].median_us and found[member].build_seconds and found[member].events
+    for matcher in ("rapid", "modified_rapid"):
+        assert found[matcher].outcome == "refused"
+        assert "of 300 subscriptions; the first: Matcher" in found[matcher].reason
+        assert matcher in advice.text
+    for matcher in ("naive", "hanson", "sgim"):
+        assert found[matcher].outcome == "measured"
+        assert found[matcher].median_us and found[matcher].build_seconds and found[matcher].events
 
 
-def test_an_event_that_a_member_refuses_is_a_reason_too() -> None:
+def test_an_event_that_a_matcher_refuses_is_a_reason_too() -> None:
     class Scalar(Naive):
         name = "scalar"
 
     MATCHERS["scalar"] = Scalar
     Scalar.capabilities = type(Naive.capabilities)(lists=False)
     try:
-        advice = advise([(1, Filter.parse("a = 1"))], [{"a": [1, 2]}], seconds=1, members=["scalar"])
+        advice = advise([(1, Filter.parse("a = 1"))], [{"a": [1, 2]}], seconds=1, matchers=["scalar"])
     finally:
         del MATCHERS["scalar"]
     assert outcomes(advice) == {"naive": "measured", "scalar": "refused"}
@@ -70,7 +70,7 @@ def test_an_event_that_a_member_refuses_is_a_reason_too() -> None:
     assert advice.recommended == "naive"
 
 
-def test_a_member_that_answers_wrongly_is_not_recommended() -> None:
+def test_a_matcher_that_answers_wrongly_is_not_recommended() -> None:
     class Forgetful(Naive):
         name = "forgetful"
 
@@ -79,7 +79,7 @@ def test_a_member_that_answers_wrongly_is_not_recommended() -> None:
 
     MATCHERS["forgetful"] = Forgetful
     try:
-        advice = advise([(1, Filter.parse("a = 1"))], [{"a": 1}], seconds=1, members=["forgetful"])
+        advice = advise([(1, Filter.parse("a = 1"))], [{"a": 1}], seconds=1, matchers=["forgetful"])
     finally:
         del MATCHERS["forgetful"]
     assert outcomes(advice) == {"naive": "measured", "forgetful": "wrong"}
@@ -87,9 +87,9 @@ def test_a_member_that_answers_wrongly_is_not_recommended() -> None:
     assert "found 0 subscriptions and the reference 1" in advice.text
 
 
-def test_a_member_that_is_still_building_when_its_time_is_up_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matcher_that_is_still_building_when_its_time_is_up_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advisor, "_STEP", 1)
-    advice = advise(*sample("lesubscribe", n=50), seconds=0, members=["sgim"])
+    advice = advise(*sample("lesubscribe", n=50), seconds=0, matchers=["sgim"])
     assert set(outcomes(advice).values()) == {"too slow"}
     assert advice.recommended is None and "none" in advice.text
 
@@ -100,20 +100,20 @@ def test_nothing_to_measure_is_a_typed_error() -> None:
             advise(subscriptions, events)
 
 
-def test_progress_names_every_member_and_ends_at_one() -> None:
+def test_progress_names_every_matcher_and_ends_at_one() -> None:
     seen: list[tuple[str, float]] = []
     advise(
         [(1, Filter.parse("a = 1"))],
         [{"a": 1}],
         seconds=1,
-        members=["hanson"],
-        progress=lambda member, share: seen.append((member, share)),
+        matchers=["hanson"],
+        progress=lambda matcher, share: seen.append((matcher, share)),
     )
     assert seen == [("naive", 0.0), ("hanson", 0.5), ("", 1.0)]
 
 
 def test_advice_is_json() -> None:
-    advice = advise([(1, Filter.parse("a = 1"))], [{"a": 1}], seconds=1, members=["naive"])
+    advice = advise([(1, Filter.parse("a = 1"))], [{"a": 1}], seconds=1, matchers=["naive"])
     assert json.loads(json.dumps(asdict(advice)))["recommended"] == "naive"
 
 
@@ -126,7 +126,7 @@ def test_features_tell_constructs_lists_and_matches() -> None:
     assert "1.5 matches per event" in features.sentence
 
 
-def test_the_catalogue_has_the_section_of_every_member() -> None:
+def test_the_catalogue_has_the_section_of_every_matcher() -> None:
     entries = {entry.name: entry for entry in catalogue()}
     assert entries.keys() == MATCHERS.keys()
     sections = {"modified_rapid": "III.D", "sgim": "III.E", "fair_predicate": "Figure 2", "hanson": "Figure 6"}

@@ -22,11 +22,11 @@ from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id
 
 _REFERENCE = "naive"
-_WARM = 3  # events before the clock runs: they compile what a member compiles late
+_WARM = 3  # events before the clock runs: they compile what a matcher compiles late
 _FEWEST = 5  # events that are timed even if that takes longer than it should
 _STEP = 256  # subscriptions between two looks at the clock
-_LEAST_SHARE = 0.5  # of an equal part of the time, for a member that comes after slow ones
-_CLOSE = 1.1  # members within a tenth of the fastest are as fast
+_LEAST_SHARE = 0.5  # of an equal part of the time, for a matcher that comes after slow ones
+_CLOSE = 1.1  # matchers within a tenth of the fastest are as fast
 
 
 class NothingToAdvise(WhimbrelError, ValueError):
@@ -41,7 +41,7 @@ class NothingToAdvise(WhimbrelError, ValueError):
 class Measurement:
     """The outcome of one matcher: measured, refused, too slow or wrong; `reason` says why it is not measured."""
 
-    member: str
+    matcher: str
     outcome: str
     reason: str = ""
     build_seconds: float | None = None
@@ -64,14 +64,14 @@ class Advice:
         """The advice as text for people."""
         lines = [f"Recommended: {self.recommended or 'none'}", *(f"  {reason}" for reason in self.why), ""]
         lines += [self.features.sentence, ""]
-        lines.append(f"{'member':<20} {'us/event':>10} {'build s':>9} {'MB':>8} {'events':>7}")
+        lines.append(f"{'matcher':<20} {'us/event':>10} {'build s':>9} {'MB':>8} {'events':>7}")
         for found in self.measurements:
             if found.outcome == "measured":
                 size = "-" if found.bytes is None else f"{found.bytes / 1e6:,.2f}"
-                row = f"{found.member:<20} {found.median_us:>10,.1f} {found.build_seconds:>9,.2f}"
+                row = f"{found.matcher:<20} {found.median_us:>10,.1f} {found.build_seconds:>9,.2f}"
                 lines.append(f"{row} {size:>8} {found.events:>7,}")
         left = [found for found in self.measurements if found.outcome != "measured"]
-        lines += ["", *(f"{found.member}: {found.outcome}: {found.reason}" for found in left)] if left else []
+        lines += ["", *(f"{found.matcher}: {found.outcome}: {found.reason}" for found in left)] if left else []
         return "\n".join(lines)
 
 
@@ -79,16 +79,16 @@ def advise(
     subscriptions: Iterable[tuple[Id, Filter]],
     events: Iterable[Event | Mapping[str, object]],
     seconds: float = 30.0,
-    members: Collection[str] | None = None,
+    matchers: Collection[str] | None = None,
     timestamps: Collection[str] = (),
-    progress: Callable[[str, float], None] = lambda member, share: None,
+    progress: Callable[[str, float], None] = lambda matcher, share: None,
 ) -> Advice:
-    """Measure the members (all, unless some are named) on a sample within about that many seconds, and recommend one.
+    """Measure the matchers (all, unless some are named) on a sample within about that many seconds, and recommend one.
 
     `progress` is called with the name of the matcher that is measured and the share of the work that is done.
 
     >>> sample = [(i, Filter.parse(f"a = {i % 50} AND b < {i}")) for i in range(100)]
-    >>> advice = advise(sample, [{"a": 7, "b": i} for i in range(20)], seconds=5, members=["naive", "hanson", "rapid"])
+    >>> advice = advise(sample, [{"a": 7, "b": i} for i in range(20)], seconds=5, matchers=["naive", "hanson", "rapid"])
     >>> advice.recommended, [found.outcome for found in advice.measurements]
     ('hanson', ['measured', 'measured', 'refused'])
     """
@@ -96,7 +96,7 @@ def advise(
     found = [Event.of(event, timestamps) for event in events]
     if not filters or not found:
         raise NothingToAdvise(len(filters), len(found))
-    names = [name for name in MATCHERS if members is None or name in members or name == _REFERENCE]
+    names = [name for name in MATCHERS if matchers is None or name in matchers or name == _REFERENCE]
     names.sort(key=lambda name: name != _REFERENCE)
     deadline = time.perf_counter() + seconds
     trial = _Trial(filters, found, tuple(timestamps))
@@ -106,11 +106,11 @@ def advise(
         left = deadline - time.perf_counter()
         measurements.append(trial.run(name, max(left / (len(names) - done), _LEAST_SHARE * seconds / len(names))))
     progress("", 1.0)
-    measurements.sort(key=lambda m: (m.median_us is None, m.median_us or 0.0, m.member))
+    measurements.sort(key=lambda m: (m.median_us is None, m.median_us or 0.0, m.matcher))
     features = features_of(filters.values(), found, trial.matches_per_event())
     recommended = _recommended(measurements)
-    why = _reasons(recommended, measurements, features) if recommended else ("No member took the whole sample.",)
-    return Advice(recommended.member if recommended else None, why, features, tuple(measurements))
+    why = _reasons(recommended, measurements, features) if recommended else ("No matcher took the whole sample.",)
+    return Advice(recommended.matcher if recommended else None, why, features, tuple(measurements))
 
 
 class _Trial:
@@ -203,14 +203,14 @@ def _recommended(measurements: Sequence[Measurement]) -> Measurement | None:
 
 def _reasons(best: Measurement, measurements: Sequence[Measurement], features: Features) -> tuple[str, ...]:
     assert best.median_us is not None
-    about = (inspect.getdoc(inspect.getmodule(MATCHERS[best.member])) or "").partition("\n")[0]
+    about = (inspect.getdoc(inspect.getmodule(MATCHERS[best.matcher])) or "").partition("\n")[0]
     times = [f"{best.median_us:,.1f} us per event"]
     rivals = [m for m in measurements if m.median_us is not None and m is not best]
-    for rival in rivals[:1] + [m for m in rivals[1:] if m.member == _REFERENCE]:
+    for rival in rivals[:1] + [m for m in rivals[1:] if m.matcher == _REFERENCE]:
         assert rival.median_us is not None
-        times.append(f"{rival.median_us / max(best.median_us, 0.01):,.1f} x faster than {rival.member}")
+        times.append(f"{rival.median_us / max(best.median_us, 0.01):,.1f} x faster than {rival.matcher}")
     out = [", ".join(times) + ".", about]
-    close = [m.member for m in rivals if (m.median_us or 0.0) <= _CLOSE * best.median_us]
+    close = [m.matcher for m in rivals if (m.median_us or 0.0) <= _CLOSE * best.median_us]
     if close:
         out.append(f"As fast within a tenth, but longer to build: {', '.join(close)}.")
     return (*out, *features.remarks)

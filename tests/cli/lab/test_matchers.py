@@ -26,7 +26,7 @@ def test_advise_recommends_and_lists_refusals(program: Program) -> None:
     arguments = ("lab", "advise", "--subscriptions", "plain.jsonl", "--events", "some.jsonl", "--seconds", "1")
     chosen = ("--matcher", "hanson", "--matcher", "rapid")
     (advice,) = program(*arguments, *chosen, "--json").lines
-    assert {found["member"]: found["outcome"] for found in advice["measurements"]} == {
+    assert {found["matcher"]: found["outcome"] for found in advice["measurements"]} == {
         "hanson": "measured",
         "naive": "measured",
         "rapid": "refused",

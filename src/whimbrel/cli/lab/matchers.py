@@ -43,7 +43,7 @@ def advise(
     most_events: Annotated[
         int, typer.Option("--most-events", min=1, help="Use at most this many events, evenly chosen.")
     ] = 1_000,
-    member: Annotated[
+    matcher: Annotated[
         list[str] | None, typer.Option("--matcher", help="Measure only this one and naive; may be repeated.")
     ] = None,
     from_: From = None,
@@ -63,7 +63,7 @@ def advise(
 
     if subscriptions == events == "-":
         raise typer.BadParameter("Expected - only once, because standard input can be read only once")
-    check_names("a matcher", member or (), MATCHERS)
+    check_names("a matcher", matcher or (), MATCHERS)
     names = names_of(timestamps)
     with RejectReport(json) as report:
         filters = dict(report.accepted("subscription", parse_subscriptions(subscriptions, from_)))
@@ -74,7 +74,7 @@ def advise(
                 _thinned(list(filters.items()), most),
                 _thinned(found, most_events),
                 seconds,
-                member,
+                matcher,
                 names,
                 lambda name, share: bar.update(share, name),
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from whimbrel.lab.measure.benchmark_results import Result, ResultFiles, ResultTable, cells, number, verdict_cells
@@ -83,8 +82,7 @@ def _refusals(refused: Iterable[Result]) -> list[str]:
     """One sentence with those that do not take part, grouped by the reason."""
     reasons: dict[str, list[str]] = {}
     for one in refused:
-        reason = one["refused"].partition("; supported")[0].removeprefix("Matcher ")
-        reasons.setdefault(re.sub("^'[a-z_]+' ", "", reason), []).append(one["name"])
+        reasons.setdefault(one["refused"], []).append(one["name"])
     told = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
     return [f"Not taking part: {told}."] if told else []
 

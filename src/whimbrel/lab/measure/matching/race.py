@@ -151,7 +151,10 @@ def _enter(
             lambda number: rival.run(events.slice(0, number)), events.num_rows, seconds / (repeat + 2)
         )
         found = Answers(one.events, rival.pairs(events.slice(0, one.events)))
-    except (CannotTakePart, LimitExceeded, UnsupportedFilter, UnsupportedEvent) as reason:
+    except (UnsupportedFilter, UnsupportedEvent) as reason:
+        one.refused = f"does not support {reason.construct}"
+        return
+    except (CannotTakePart, LimitExceeded) as reason:
         one.refused = str(reason)
         return
     answers.check(found, workload, rival.name)
