@@ -1,15 +1,15 @@
-"""The warm-up of a broker: afterwards neither events nor changes load a kernel, however the index is built."""
+"""The warm-up of a broker: afterwards neither events nor changes nor spaces load a kernel."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-PROGRAM = """
+import pytest
+
+NOTED = """
 from whimbrel.broker.service.warm_up import warm_up
 from whimbrel.compiled.cache import CompiledCache
-from whimbrel.engine.index import Index
-from whimbrel.log.matched_numbers import match_events
 
 warm_up()
 loaded = []
@@ -18,6 +18,10 @@ def noted(self, *arguments):
     loaded.append(self._function.__qualname__)
     return load(self, *arguments)
 CompiledCache.load_overload = noted
+"""
+ENGINE = """
+from whimbrel.engine.index import Index
+from whimbrel.log.matched_numbers import match_events
 
 index = Index()
 events = [b'{"data": {"kind": "app", "number": %d, "tags": ["a", "b"]}}' % number for number in range(50)]
@@ -33,10 +37,27 @@ for number in range(3, 60):
     match_events(index, events)
 index.merge()
 assert match_events(index, events).numbers.tolist() == [0, 1, 2, *range(4, 50, 2)]
-print(*loaded)
+"""
+SPACES = """
+from whimbrel.spaces import SubjectSpaces
+
+spaces = SubjectSpaces()
+spaces.define("town", {"x": "number", "t": "timestamp", "name": "string"})
+region = {"x": "[0, 10)", "t": "[2026-01-01, 2026-02-01]"}
+for number in range(20):
+    margin = {"x": 1.0} if number % 2 else {}
+    spaces.subscribe(number, [region, {"name": "a"}], leave=True, hysteresis=margin, dwell=number % 3, now=1.0)
+assert len(spaces.publish("taxi", [{"x": 3, "t": "2026-01-05"}], now=2.0)) == 20
+spaces.update_publication("taxi", [{"x": 20, "name": "b"}], now=3.0)
+spaces.update_subscription(0, [{"x": "(5, inf)"}], now=4.0)
+spaces.advance(9.0)
+spaces.delete_publication("taxi", now=10.0)
+spaces.unsubscribe(1, now=11.0)
 """
 
 
-def test_changes_and_events_after_it_load_nothing() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True, text=True)
+@pytest.mark.parametrize("program", [ENGINE, SPACES])
+def test_changes_events_and_spaces_after_it_load_nothing(program: str) -> None:
+    whole = NOTED + program + "print(*loaded)"
+    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, check=True, text=True)
     assert done.stdout.split() == []

@@ -34,9 +34,14 @@ class SubscriptionVersion(msgspec.Struct, frozen=True, rename={"start": "from"})
 
 def add_versions(index: Index, versions: Iterable[SubscriptionVersion]) -> None:
     """Add versions to an index, by their numbers."""
+    add_filters(index, ((version.number, version.filter, version.dialect) for version in versions))
+
+
+def add_filters(index: Index, filters: Iterable[tuple[int, str, str]]) -> None:
+    """Add filters, given as number, text and dialect, to an index: those of one dialect in one call."""
     by_dialect: dict[str, list[tuple[int, str]]] = {}
-    for version in versions:
-        by_dialect.setdefault(version.dialect, []).append((version.number, version.filter))
+    for number, text, dialect in filters:
+        by_dialect.setdefault(dialect, []).append((number, text))
     for dialect, pairs in by_dialect.items():
         index.add_many(pairs, dialect)
 

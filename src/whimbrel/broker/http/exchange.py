@@ -128,6 +128,14 @@ async def body_of(request: Request) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+async def lines_of(request: Request, limit: int) -> list[bytes]:
+    """The lines of a body that are not blank, at most `limit`."""
+    lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
+    if len(lines) > limit:
+        raise TooLarge(f"Expected at most {limit:,} lines, but got {len(lines):,}")
+    return lines
+
+
 def hold(request: Request, size: int) -> None:
     """Hold more bytes of a body until the request is answered."""
     bodies: Bodies = request.scope["whimbrel.bodies"]

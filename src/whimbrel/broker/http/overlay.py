@@ -17,7 +17,7 @@ from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.peering.route_tracing import Tracer
 from whimbrel.broker.peering.status import overlay_picture, overlay_status
 from whimbrel.broker.peering.wire import BadLink
-from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, Unauthorized
+from whimbrel.broker.requests.errors import BadRequest, BrokerError, Unauthorized
 from whimbrel.broker.service.principal import ANYBODY, Principal
 
 LINK_PATH = wire.PATH
@@ -75,14 +75,14 @@ OPERATIONS = Operations()
 @OPERATIONS.add("GET", "/overlay", {200: OBJECT})
 async def status(request: Request) -> Response:
     """Links, topology and routing of this broker."""
-    _check_unconstrained(request)
+    _check_no_rules(request)
     return answer(await overlay_status(request.app.state.peering))
 
 
 @OPERATIONS.add("GET", "/overlay.svg", {200: "image/svg+xml"})
 async def picture(request: Request) -> Response:
     """Brokers and links as a picture."""
-    _check_unconstrained(request)
+    _check_no_rules(request)
     drawn = await overlay_picture(request.app.state.peering)
     return Response(drawn, media_type="image/svg+xml", headers={"content-security-policy": "default-src 'none'"})
 
@@ -112,8 +112,6 @@ async def no_link(request: Request) -> Response:
     return await no_socket(request)
 
 
-def _check_unconstrained(request: Request) -> None:
-    """Forbidden for a token with rules: counts include everybody's events."""
+def _check_no_rules(request: Request) -> None:
     principal: Principal = request.scope["whimbrel.principal"]
-    if principal.rules:
-        raise Forbidden("Expected a token without rules")
+    principal.require_no_rules("counts include everybody's events")

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, principal_of, problem_of
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, lines_of, principal_of, problem_of
 from whimbrel.broker.http.operation import (
     IF_MATCH,
     LINES,
@@ -23,7 +23,7 @@ from whimbrel.broker.http.operation import (
 from whimbrel.broker.http.publish import EventResult, PublishAnswer
 from whimbrel.broker.http.subscriptions import if_match
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, read_update, read_update_lines
-from whimbrel.broker.requests.errors import BrokerError, TooLarge
+from whimbrel.broker.requests.errors import BrokerError
 from whimbrel.broker.requests.subscriptions import time_text
 from whimbrel.broker.store import StoredPublication
 
@@ -132,10 +132,7 @@ async def answer_update(request: Request, kind: UpdateKind) -> Response:
 async def answer_lines(request: Request) -> Response:
     """Apply the updates of JSON lines, and answer what became of each."""
     broker, principal = broker_of(request), principal_of(request, "publish")
-    lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
-    if len(lines) > UPDATE_LINES:
-        raise TooLarge(f"Expected at most {UPDATE_LINES:,} lines, but got {len(lines):,}")
-    asked = read_update_lines(lines)
+    asked = read_update_lines(await lines_of(request, UPDATE_LINES))
     good = [one for one in asked if isinstance(one, PublicationUpdate)]
     request.app.state.event_rate.take(principal.name, len(good))
     made = iter(await broker.publications.update(good, principal, _space(request)) if good else [])

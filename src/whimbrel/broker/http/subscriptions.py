@@ -9,10 +9,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from whimbrel.broker.http.exchange import Problem, answer, body_of, broker_of, limit_of, principal_of, problem_of
+from whimbrel.broker.http.exchange import (
+    Problem,
+    answer,
+    body_of,
+    broker_of,
+    limit_of,
+    lines_of,
+    principal_of,
+    problem_of,
+)
 from whimbrel.broker.http.matches import RANGE, export_versions
 from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGES, TAGGED, JsonSchema, Operations, json_body
-from whimbrel.broker.requests.errors import BrokerError, TooLarge, Unprocessable
+from whimbrel.broker.requests.errors import BrokerError, Unprocessable
 from whimbrel.broker.requests.subscriptions import (
     ID,
     PROTOCOLS,
@@ -182,10 +191,7 @@ async def delete(request: Request) -> Response:
 async def import_lines(request: Request) -> Response:
     """Create many: one subscription per line."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
-    if len(lines) > IMPORT_LINES:
-        raise TooLarge(f"Expected at most {IMPORT_LINES:,} lines, but got {len(lines):,}")
-    asked = await broker.runtime.in_parser(_read_lines, lines)
+    asked = await broker.runtime.in_parser(_read_lines, await lines_of(request, IMPORT_LINES))
     good = [one for one in asked if not isinstance(one, BrokerError)]
     made = iter(await broker.subscriptions.import_many(good, principal) if good else [])
     results: list[ImportResult] = []

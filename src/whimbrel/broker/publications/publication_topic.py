@@ -29,6 +29,7 @@ from whimbrel.broker.requests.errors import (
     TooLarge,
     TooManyRequests,
     Unprocessable,
+    refusal,
 )
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import outer_of, read_spec
@@ -345,8 +346,7 @@ def _without_refused(
     """Leave out the states that could not be matched, which have an error as their result."""
     for row, error in matched.errors.items():
         item = good[row][0]
-        refused = error if isinstance(error, BrokerError) else Unprocessable(str(error), "invalid-publication")
-        item.results[item.place] = refused
+        item.results[item.place] = refusal(error, "invalid-publication")
     kept = [row for row in range(len(good)) if row not in matched.errors]
     counts = np.diff(matched.offsets)[kept]
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))

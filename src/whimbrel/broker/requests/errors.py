@@ -116,6 +116,11 @@ class Unprocessable(BrokerError):
             self.code = code
 
 
+def refusal(error: WhimbrelError, code: str) -> BrokerError:
+    """The error of the broker for an error of the library."""
+    return error if isinstance(error, BrokerError) else Unprocessable(str(error), code)
+
+
 QUOTA_SECONDS = 60.0
 """What a principal is told to wait that has used up a quota."""
 

@@ -9,14 +9,13 @@ import numpy as np
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.envelope import Incoming
-from whimbrel.broker.requests.errors import BrokerError, Forbidden, Unprocessable
+from whimbrel.broker.requests.errors import BrokerError, Forbidden, refusal
 from whimbrel.broker.sequencing.request_group import Forwarding, Publish, Published, RequestGroup
 from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.engine.index import Index
 from whimbrel.log import EVENT
 from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers, apply_rules, keep_pairs, match_events
-from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.token_rules import Rules, allows_text
 
@@ -92,7 +91,7 @@ class Publishing:
         self._recognise_forwarded(requests, known)
         fresh = [place for place in range(len(events)) if place not in known]
         matched = self._live.match([events[place].raw for place in fresh])
-        refused = {fresh[row]: _refusal(error) for row, error in matched.errors.items()}
+        refused = {fresh[row]: refusal(error, "invalid-event") for row, error in matched.errors.items()}
         self._refuse_foreign(requests, known, refused)
         self._place(group, requests, digests, known, refused, fresh, matched)
 
@@ -210,7 +209,3 @@ def _coded_lists(matched: MatchedNumbers) -> Sequence[bytes | None]:
     if len(matched.numbers) and matched.numbers.min() < 0:
         matched = keep_pairs(matched, matched.numbers >= 0)
     return encode_all(matched.offsets, matched.numbers)
-
-
-def _refusal(error: WhimbrelError) -> BrokerError:
-    return error if isinstance(error, BrokerError) else Unprocessable(str(error), "invalid-event")

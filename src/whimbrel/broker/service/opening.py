@@ -34,7 +34,7 @@ from whimbrel.log import EVENT, LogReader, LogWriter, match_commit
 from whimbrel.log.match_commit import COMMIT_BYTES, MatchCommit
 from whimbrel.log.match_list import decode_all
 from whimbrel.log.reader import Row
-from whimbrel.log.version_ranges import SubscriptionVersion, VersionRanges, add_versions
+from whimbrel.log.version_ranges import SubscriptionVersion, VersionRanges, add_filters, add_versions
 from whimbrel.model.schema import Schema
 from whimbrel.model.token_rules import Rules
 from whimbrel.storage.errors import NewerFormat, SavedIndexError
@@ -200,14 +200,14 @@ def _open_index(path: Path, log_id: str, store: Store, timestamps: Iterable[str]
             for number in {*ended, *doubtful}:
                 if number in index:
                     index.remove(number)
-            _add_all(index, new)
+            add_filters(index, new)
             return index
     except NewerFormat:
         raise
     except SavedIndexError:
         shutil.rmtree(path, ignore_errors=True)
     index = Index(timestamps, schema)
-    _add_all(index, store.live_filters())
+    add_filters(index, store.live_filters())
     return index
 
 
@@ -219,11 +219,3 @@ def _takes_over(index: Index, schema: Schema | None) -> bool:
         return False
     index.schema.extend(schema)
     return True
-
-
-def _add_all(index: Index, filters: Iterable[tuple[int, str, str]]) -> None:
-    by_dialect: dict[str, list[tuple[int, str]]] = {}
-    for number, text, dialect in filters:
-        by_dialect.setdefault(dialect, []).append((number, text))
-    for dialect, pairs in by_dialect.items():
-        index.add_many(pairs, dialect)

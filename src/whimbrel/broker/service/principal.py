@@ -34,6 +34,11 @@ class Principal(NamedTuple):
         if scope not in self.scopes and "admin" not in self.scopes:
             raise Forbidden(f"Expected a token with the scope {scope}, but {self.name!r} has not")
 
+    def require_no_rules(self, why: str) -> None:
+        """Raise Forbidden if rules constrain the principal; `why` it must not be so."""
+        if self.rules:
+            raise Forbidden(f"Expected a token without rules: {why}")
+
     @property
     def sees_all(self) -> bool:
         """Whether it may see what belongs to others."""

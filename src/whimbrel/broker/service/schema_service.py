@@ -19,7 +19,7 @@ import msgspec
 from whimbrel.broker.requests.context_schema import ANNOUNCEMENT
 from whimbrel.broker.requests.entries import Change, SchemaExtension
 from whimbrel.broker.requests.envelope import Incoming
-from whimbrel.broker.requests.errors import Conflict, Forbidden, NotFound, Unavailable, Unprocessable
+from whimbrel.broker.requests.errors import Conflict, NotFound, Unavailable, Unprocessable
 from whimbrel.broker.requests.schema_extensions import SCHEMA_NAMES, Extension, apply_all, decode_extension, rule_of
 from whimbrel.broker.sequencing.request_group import IgnoredResult, Publish, RequestGroup
 from whimbrel.broker.service.principal import Principal
@@ -72,8 +72,7 @@ class SchemaService:
 
     async def extend(self, extensions: list[Extension], principal: Principal) -> list[int | None]:
         """Extend the schema by all of these, or by none. Each gets an offset, or None if it was there already."""
-        if principal.rules:
-            raise Forbidden("Expected a token without rules: the schema is everybody's")
+        principal.require_no_rules("the schema is everybody's")
         schema = self.schema
 
         def decide(offset: int) -> tuple[list[Change], object]:

@@ -10,7 +10,7 @@ import msgspec
 
 from whimbrel.broker.publications.space_topic import SpaceTopic
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
-from whimbrel.broker.requests.errors import Conflict, Forbidden, NotFound
+from whimbrel.broker.requests.errors import Conflict, NotFound
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
@@ -19,6 +19,7 @@ from whimbrel.broker.service.subscriptions import Subscriptions, Versions
 from whimbrel.broker.store import Store, StoredSubscription
 
 _OWNER = Principal("", frozenset({"admin"}))  # sees every subscription of a space that is dropped
+_EVERYBODYS = "a space is everybody's who has its tenant"
 
 
 @dataclass(eq=False)
@@ -33,7 +34,7 @@ class SpaceService:
 
     async def define(self, name: str, dimensions: dict[str, Any], principal: Principal) -> None:
         """Define a space; one with the same dimensions may be there already."""
-        _check_unconstrained(principal)
+        principal.require_no_rules(_EVERYBODYS)
 
         def decide(_: int) -> tuple[list[Change], object]:
             return list(self._topic.define(principal.tenant, name, dimensions)), None
@@ -42,7 +43,7 @@ class SpaceService:
 
     async def drop(self, name: str, principal: Principal) -> None:
         """Drop a space with its publications, and end the subscriptions on it."""
-        _check_unconstrained(principal)
+        principal.require_no_rules(_EVERYBODYS)
 
         def decide(offset: int) -> tuple[list[Change], object]:
             change, ids = self._topic.drop(principal.tenant, name)
@@ -81,8 +82,3 @@ class SpaceService:
         if held.on != f"spaces/{space}":
             raise NotFound(f"Expected the id of a subscription on space {space!r}, but {id[:80]!r} is none")
         return held
-
-
-def _check_unconstrained(principal: Principal) -> None:
-    if principal.rules:
-        raise Forbidden("Expected a token without rules to define or drop a space")

@@ -10,7 +10,7 @@ import msgspec
 from whimbrel.broker.delivery.history import History
 from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut
-from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unprocessable
+from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, refusal
 from whimbrel.broker.requests.subscriptions import entry_of, filter_of, read_spec
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.disk_space import DiskSpace
@@ -98,7 +98,7 @@ class Registry:
                 try:
                     self._topics.admit(number, number, entry, None)
                 except WhimbrelError as error:
-                    results[place] = _refusal(error)
+                    results[place] = refusal(error, "invalid-filter")
                     continue
                 results[place] = self._entered(number, number, entry)
                 changes.append(entry)
@@ -120,7 +120,7 @@ class Registry:
             try:
                 self._live.index.add_many([(first + at, puts[place].text) for at, place in enumerate(good)])
             except BadSubscriptions as bad:
-                refused |= {good[row]: _refusal(error) for row, error in bad.errors}
+                refused |= {good[row]: refusal(error, "invalid-filter") for row, error in bad.errors}
             else:
                 break
         return refused
@@ -165,7 +165,3 @@ class Registry:
     def folded(self, offset: int, change: SubscriptionPut | SubscriptionEnd) -> None:
         """Forget a change that the store has applied."""
         self._pending.folded(change.id, offset)
-
-
-def _refusal(error: WhimbrelError) -> BrokerError:
-    return error if isinstance(error, BrokerError) else Unprocessable(str(error), "invalid-filter")

@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from whimbrel.broker.requests.entries import Change, SinkSecrets, SubscriptionEnd, SubscriptionPut
-from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, PreconditionFailed, Unprocessable
+from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, PreconditionFailed, Unprocessable, refusal
 from whimbrel.broker.requests.subscriptions import (
     SubscriptionRequest,
     entry_of,
@@ -194,10 +194,8 @@ class Subscriptions:
                 else:
                     entry, filters[place] = self._prepared((request, body), id, principal)
                 made.append(entry)
-            except BrokerError as error:
-                made.append(error)
             except WhimbrelError as error:
-                made.append(Unprocessable(str(error), "invalid-filter"))
+                made.append(refusal(error, "invalid-filter"))
         judged = {place: filter for place, filter in filters.items() if self._quotas.is_judged(str(filter))}
         if judged:
             total = 0.0
