@@ -25,7 +25,9 @@ from whimbrel.engine.matching.workspace import Workspaces
 from whimbrel.model import dialects
 from whimbrel.model.errors import FilterWarning
 from whimbrel.model.event import AnyEvent, Event, attribute_names
+from whimbrel.model.filter import Filter
 from whimbrel.model.matcher import Errors, Matcher
+from whimbrel.model.options import check_callable, check_instance, whole_number
 from whimbrel.model.subscription import Id, Subscription, plain_id
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
     from whimbrel.engine.cost import FilterCost
     from whimbrel.model.explain import Explanation
-    from whimbrel.model.filter import Filter
     from whimbrel.model.near_misses import NearMiss
     from whimbrel.model.schema import Schema
     from whimbrel.storage.facts import Facts
@@ -58,6 +59,10 @@ class Index(Matcher):
 
     def __init__(self, timestamps: Iterable[str] = (), schema: Schema | None = None) -> None:
         self._timestamps = attribute_names(timestamps, "timestamps")
+        if schema is not None:
+            from whimbrel.model.schema import Schema  # only for those who use it
+
+            check_instance("schema", schema, Schema, "a Schema")
         self._subscriptions = SubscriptionSet(schema)
         self._facts: dict[str, object] = {}
         self._workspaces = Workspaces()
@@ -102,6 +107,8 @@ class Index(Matcher):
         All or nothing: the first bad filter, duplicate id or id of another kind is raised and nothing is added.
         Large loads are parsed on all cores; `progress` is told how many are parsed.
         """
+        if progress is not None:
+            check_callable("progress", progress)
         WARM_UP.begin()
         batch = read_subscriptions(subscriptions, dialect, self.schema)
         self._subscriptions.add_many(batch, batch.parse(progress))
@@ -160,10 +167,17 @@ class Index(Matcher):
         Event e of the run has rows[offsets[e]:offsets[e + 1]]; `ids(rows)` names them. Both arrays are reused: copy
         what must outlive the next step. Memory stays bounded however many pairs match. Takes what `match_batch` takes.
         """
+        workers = (os.cpu_count() or 1) if threads is None else whole_number("threads", threads, least=1)
+        if errors is not None:
+            check_instance("errors", errors, list, "a list")
+        return self._match_blocks(events, workers, errors)
+
+    def _match_blocks(
+        self, events: object, workers: int, errors: Errors | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         source = open_source(events, self.schema)
         segments = self._subscriptions.segments
         snapshot = segments.ready_for_batch()
-        workers = threads if threads is not None else os.cpu_count() or 1
         first = self._unit if workers == 1 else FIRST_UNIT  # several threads are to share even a few events
         units = Units(source, first)
         search = Search(snapshot, self._timestamps, self._subscriptions, errors is not None)
@@ -189,8 +203,8 @@ class Index(Matcher):
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
         from whimbrel.engine.matching.near_misses import nearest
 
-        held = self._subscriptions
-        return nearest(held.segments.compiled(), self._read(event), limit, held.filter, held.ids.name)
+        held, most = self._subscriptions, whole_number("limit", limit)
+        return nearest(held.segments.compiled(), self._read(event), most, held.filter, held.ids.name)
 
     def analyze(self, sample: object) -> None:
         """Plan anew for events like these (any shape that match_batch takes); the first 10,000 are looked at."""
@@ -235,6 +249,9 @@ class Index(Matcher):
         """What each of many filters would cost, as `cost` says; those after the first take 0.3 ms each."""
         from whimbrel.engine.cost import filter_costs
 
+        check_instance("filters", filters, Sequence, "a list of Filters")
+        for filter in filters:
+            check_instance("filters", filter, Filter, "a list of Filters")
         return filter_costs(self._subscriptions, filters)
 
     def save(self, path: str | os.PathLike[str], facts: Facts | None = None) -> None:
@@ -246,6 +263,7 @@ class Index(Matcher):
         from whimbrel.engine.live.saved import SavedState
         from whimbrel.storage.facts import checked_facts
 
+        check_instance("path", path, (str, os.PathLike), "a path")
         checked = checked_facts(facts)
         with self._saving:
             SavedState.take(self._subscriptions, self._timestamps).write(path, checked)
@@ -259,6 +277,7 @@ class Index(Matcher):
         """
         from whimbrel.engine.live.saved import open_index
 
+        check_instance("path", path, (str, os.PathLike), "a path")
         opened = open_index(path, verify)
         index = cls(opened.timestamps if timestamps is None else timestamps)
         index._subscriptions, index._facts = opened.subscriptions, opened.facts

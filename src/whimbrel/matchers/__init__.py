@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from whimbrel.matchers.base import BaseMatcher
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.event_types import with_event_types
-from whimbrel.matchers.option_checks import UnknownMatcher
+from whimbrel.matchers.option_checks import MatcherOptionError, UnknownMatcher
 from whimbrel.model.conjunction import Conjunction
 
 __all__ = ["MATCHERS", "BaseMatcher", "Capabilities", "make", "supporting"]
@@ -61,10 +61,13 @@ def make(name: str, **options: object) -> BaseMatcher:
     `types` is an option of all: how several event types are kept apart, in `structures` or by `names`.
     """
     matchers = _discover()
-    try:
-        matcher = matchers[name]
-    except KeyError:
-        raise UnknownMatcher(matchers, name) from None
+    if not isinstance(name, str) or name not in matchers:
+        raise UnknownMatcher(matchers, name)
+    matcher = matchers[name]
+    known = [*inspect.signature(matcher).parameters, "types"]
+    for option in options:
+        if option not in known:
+            raise MatcherOptionError(name, "options", f"some of {', '.join(known)}", option)
     if options.get("types") is None:
         options.pop("types", None)
     else:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from whimbrel.model.explain import Explanation, explain
 from whimbrel.model.filter import Filter
 from whimbrel.model.matcher import Errors, Matcher
 from whimbrel.model.near_misses import NearMiss, near_misses
+from whimbrel.model.options import check_instance
 from whimbrel.model.subscription import Id, Subscription, check_columns, id_kind, pairs_of, plain_id
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from whimbrel.model.event_schema import EventSchema
 
 Stats = dict[str, int | float | str]
+
+_EMPTY_PLACES = 1_024
+"""Places of removed subscriptions that are kept however few others there are."""
 
 
 class BaseMatcher(Matcher, ABC):
@@ -98,7 +103,7 @@ class BaseMatcher(Matcher, ABC):
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
         self._take(self._place(id))
-        del self._places[id]
+        self._leave(id)
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter; it keeps its place in the order."""
@@ -121,7 +126,10 @@ class BaseMatcher(Matcher, ABC):
 
         The first bad event is raised with its row; with `errors`, each is put there as (row, error).
         """
-        return self._match_all(events) if errors is None else self._match_good(events, errors)
+        if errors is None:
+            return self._match_all(events)
+        check_instance("errors", errors, list, "a list")
+        return self._match_good(events, errors)
 
     def _match_all(self, events: object) -> pa.Table:
         """`match_batch` of events that must all be good."""
@@ -168,7 +176,7 @@ class BaseMatcher(Matcher, ABC):
         return len(self._places)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._places and not isinstance(id, bool)
+        return isinstance(id, str | Integral) and id in self._places and not isinstance(id, bool)
 
     def __getitem__(self, id: Id) -> Subscription:
         return self._subscriptions[self._place(id)]
@@ -301,6 +309,22 @@ class BaseMatcher(Matcher, ABC):
                     self._uses[attribute] -= 1
                     if not self._uses[attribute]:
                         del self._uses[attribute]
+
+    def _leave(self, id: Id) -> None:
+        """Give up the place of an id. Where most places are empty, the others are renumbered in the same order."""
+        del self._places[id]
+        if len(self._ids) > 2 * len(self._places) + _EMPTY_PLACES:
+            order = sorted(self._places.values())
+            self._move({place: new for new, place in enumerate(order)})
+            self._changes += 1
+
+    def _move(self, moved: Mapping[int, int]) -> None:
+        """Renumber the places: the new one of each that is in use."""
+        self._ids = self.ids(moved)
+        self._places = {id: moved[place] for id, place in self._places.items()}
+        self._subscriptions = {moved[place]: one for place, one in self._subscriptions.items()}
+        self._always = {moved[place] for place in self._always}
+        self._holders = {number: {moved[place] for place in held} for number, held in self._holders.items()}
 
     def _place(self, id: object) -> int:
         self._check_kind(id)

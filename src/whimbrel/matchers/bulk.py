@@ -6,7 +6,7 @@ number of every conjunction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ _CONSTRUCTS = {"range": "ranges", "excluded": "exclusions"}
 
 
 class BulkLoads:
-    """Loads of rows, whose numbers are places; removed places stay in the columns and are left out of later builds."""
+    """Loads of rows, whose numbers are places. Removed ones stay in the columns until places are renumbered."""
 
     def __init__(self) -> None:
         self.loads: list[Conjunctions] = []
@@ -46,6 +46,18 @@ class BulkLoads:
     def filter(self, place: int) -> Filter:
         """The filter of the subscription at a place, made from its columns."""
         return Filter.parse(*self._texts[place])
+
+    def move(self, moved: Mapping[int, int], places: int) -> None:
+        """Give the rows the new places of the subscriptions, and forget the rows that were removed."""
+        kept = np.full(places, -1, np.int64)
+        for place, new in moved.items():
+            kept[place] = -1 if place in self.removed else new
+        loads = [replace(one, rows=kept[one.rows]) for one in (load.only(kept >= 0) for load in self.loads)]
+        self.loads = [one for one in loads if len(one.rows)]
+        self.attributes = {group.term.attribute for one in self.loads for group in one.groups}
+        self.conjunctions = sum(len(one.rows) for one in self.loads)
+        self._texts = {int(kept[place]): text for place, text in self._texts.items() if kept[place] >= 0}
+        self.removed = set()
 
     def owners(self, places: int) -> Int32s:
         """The owners of the first `places` places: ~place, or `GONE` for a removed one."""
@@ -105,8 +117,8 @@ class BulkMatcher(BaseMatcher):
             super().remove(id)
         else:
             self._bulk.removed.add(place)
-            del self._places[id]
             self._changes += 1
+            self._leave(id)
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         place = self._place(id)
@@ -116,6 +128,11 @@ class BulkMatcher(BaseMatcher):
             with self._all_or_nothing():
                 self._put(place, Subscription(self._ids[place], self._prepare(filter, dialect)))
             self._bulk.removed.add(place)
+
+    def _move(self, moved: Mapping[int, int]) -> None:
+        self._bulk.move(moved, len(self._ids))
+        super()._move(moved)
+        self._loaded = True  # what was compiled has the old places
 
     def attributes(self) -> frozenset[str]:
         return super().attributes() | self._bulk.attributes

@@ -86,10 +86,17 @@ def register(name: str, dialect: Dialect) -> None:
 
 def get(name: str) -> Dialect:
     """The dialect of that name, or `UnknownDialect`."""
+    check_name(name)
     try:
         return _REGISTRY[name]
     except KeyError:
         raise UnknownDialect(name, sorted(_REGISTRY)) from None
+
+
+def check_name(name: object) -> None:
+    """Raise UnknownDialect if the name is no text; whether there is a dialect of that name is not looked up."""
+    if not isinstance(name, str):
+        raise UnknownDialect(name, sorted(_REGISTRY))
 
 
 def printer() -> Printer:

@@ -114,12 +114,19 @@ def _place(where: str, row: int | None) -> str:
     return f"event {row}: {where}" if where else f"event {row}"
 
 
-class NamesError(WhimbrelError, TypeError):
+class OptionError(WhimbrelError, TypeError):
+    """An option of a call has a value that it cannot have: what was `expected`, and what was `found`."""
+
+    def __init__(self, option: str, expected: str, found: str) -> None:
+        self.option, self.expected, self.found = option, expected, found
+        super().__init__(f"Expected {expected}, but got {found} - at {option}")
+
+
+class NamesError(OptionError):
     """An option that takes names of attributes, such as `timestamps`, got something else."""
 
     def __init__(self, option: str, found: str) -> None:
-        self.option, self.found = option, found
-        super().__init__(f"Expected a list of attribute names, but got {found} - at {option}")
+        super().__init__(option, "a list of attribute names", found)
 
 
 class MalformedSubscription(WhimbrelError, ValueError):
@@ -133,7 +140,7 @@ class MalformedSubscription(WhimbrelError, ValueError):
 class UnknownDialect(WhimbrelError):
     """There is no dialect of this name; `available` lists the names there are."""
 
-    def __init__(self, dialect: str, available: Sequence[str]) -> None:
+    def __init__(self, dialect: object, available: Sequence[str]) -> None:
         self.dialect, self.available = dialect, tuple(available)
         super().__init__(f"Expected a dialect of {', '.join(self.available)}, but got {dialect!r}")
 

@@ -14,6 +14,7 @@ from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.errors import EventError, NamesError
 from whimbrel.model.json_text import parse_json
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH, EVENT_VALUES
+from whimbrel.model.options import found_text
 from whimbrel.model.values import SortKey, Timestamp, Value, from_key, sort_key, to_value
 
 Elements = tuple[tuple[int, int], ...]
@@ -162,6 +163,8 @@ def attribute_names(names: Iterable[str], option: str) -> frozenset[str]:
         return names
     if isinstance(names, str):
         raise NamesError(option, f"the text {names!r}")
+    if not isinstance(names, Iterable):
+        raise NamesError(option, found_text(names))
     found = frozenset(names)
     for name in found:
         if not isinstance(name, str):

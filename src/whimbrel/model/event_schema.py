@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import AnyEvent, Event
@@ -32,6 +32,7 @@ class CodedDomain(Protocol):
         """The order comparison that holds for exactly these codes, if there is one."""
 
 
+@runtime_checkable
 class EventSchema(Protocol):
     """The meaning of attributes: which values they have, and how these compare."""
 

@@ -15,6 +15,7 @@ from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.event_schema import EventSchema
 from whimbrel.model.expression import Expression
 from whimbrel.model.normal_form import is_surely_small, normal_form
+from whimbrel.model.options import check_instance
 
 
 class Filter:
@@ -43,6 +44,7 @@ class Filter:
         """
         parsed = dialects.get(dialect).parse(source)
         if schema is not None:
+            check_instance("schema", schema, EventSchema, "a Schema")
             parsed = schema.typed(parsed)
         if not parsed.is_surely_small():
             _ = parsed.conjunctions
@@ -94,6 +96,7 @@ class Filter:
 
     def _agrees(self, other: Filter) -> bool:
         """Whether values mean the same in both: no schema, or equal domains for the attributes of both."""
+        check_instance("other", other, Filter, "a Filter")
         if self.schema is None or other.schema is None:
             return self.schema is other.schema
         names = self.attributes & other.attributes

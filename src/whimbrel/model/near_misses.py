@@ -10,6 +10,7 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.explain import ConjunctionExplanation, explain_conjunction, indented
 from whimbrel.model.filter import Filter
+from whimbrel.model.options import whole_number
 from whimbrel.model.subscription import Id, Subscription
 
 
@@ -34,6 +35,7 @@ def near_misses(subscriptions: Iterable[Subscription], event: Event, limit: int 
 
     Checks every subscription; stops counting its failures when it can no longer be among the best.
     """
+    limit = whole_number("limit", limit)
     best: list[tuple[int, int, Subscription, Conjunction]] = []  # a heap whose first entry is the worst that is kept
     for place, subscription in enumerate(subscriptions):
         if limit < 1:

@@ -115,6 +115,7 @@ def read_subscriptions(
     subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str, schema: Schema | None = None
 ) -> SubscriptionBatch:
     """The batch of pairs of id and filter, or of a table with columns id, filter and optionally dialect."""
+    dialects.check_name(dialect)
     table = as_arrow(subscriptions)
     if table is not None:
         return _read_table(table, dialect, schema)
