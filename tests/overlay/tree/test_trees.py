@@ -114,7 +114,7 @@ def test_removed_filters_leave_nothing_and_the_difference_is_that_of_the_definit
     assert len(interests) == len(first)
 
 
-def test_a_path_that_would_be_split_too_often_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_would_be_split_too_often_ends_above_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routing_tree, "PIECES", 8)
     tree = RoutingTree()
     for low in range(0, 40, 2):
@@ -126,6 +126,30 @@ def test_a_path_that_would_be_split_too_often_is_shortened(monkeypatch: pytest.M
     for x in range(2, 39):
         prefix = snapshot.match(Event({"x": x, "y": 5, "z": 1})).prefix
         assert wide.key in reached(snapshot, prefix)
+    assert wide.key not in tree.root.ends, "a filter that gets every event"
+
+
+def test_a_range_across_a_long_chain_is_exact_as_far_as_its_pieces_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing_tree, "PIECES", 8)
+    tree = RoutingTree()
+    for number in range(20):
+        tree.insert(number, paths_of(Filter.parse(f"x < {number}")))
+    across = Interest(Filter.parse("x >= 5"))
+    tree.insert(across.key, across.paths)
+    tree._check()
+    snapshot = TreeSnapshot(tree, (1, 1))
+    got = [across.key in reached(snapshot, snapshot.match(Event({"x": x})).prefix) for x in range(25)]
+    assert all(got[5:]), "no event is lost"
+    assert across.key not in reached(snapshot, snapshot.match(Event({"y": 1})).prefix), "it gets every event"
+    tree.remove(across.key)
+    tree._check()
+    assert len(tree) == 20
+    below = Interest(Filter.parse("x >= 14"))
+    tree.insert(below.key, below.paths)
+    snapshot = TreeSnapshot(tree, (1, 1))
+    assert [below.key in reached(snapshot, snapshot.match(Event({"x": x})).prefix) for x in range(25)] == [
+        x >= 14 for x in range(25)
+    ]
 
 
 def test_prefixes_come_back_from_bytes_and_other_bytes_are_refused() -> None:

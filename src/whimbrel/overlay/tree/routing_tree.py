@@ -21,8 +21,8 @@ from whimbrel.model.intervals import ALL, IntervalSet
 from whimbrel.overlay.tree.lane import ChildLane, innermost
 from whimbrel.overlay.tree.paths import Path
 
-PIECES = 4_096
-"""Pieces that one path may be split into. A path with more is shortened, which widens it."""
+PIECES = 1_024
+"""Pieces that one path is split into, at most. What is left then stays at the nodes above it, which widens it."""
 _NEGLIGIBLE = 1e-15
 """Changes of a node's weight that are not told its ancestors: a chain of nodes may be thousands deep."""
 
@@ -152,10 +152,7 @@ class RoutingTree:
         """Insert the paths of a filter. A key may be inserted several times; `remove` undoes all of them."""
         ends = self._where.setdefault(key, [])
         for path in paths:
-            length = len(path)
-            while (found := self._place(path[:length], PIECES)) is None:
-                length //= 2
-            for node in found:
+            for node in self._place(path):
                 node.ends[key] = node.ends.get(key, 0) + 1
                 ends.append(node)
 
@@ -175,26 +172,21 @@ class RoutingTree:
         self._published_weight = self.root.weight
         self._publication += 1
 
-    def _place(self, path: Path, pieces: int) -> list[Node] | None:
-        """The nodes at which the pieces of a path end, made where they are missing; None if they are too many."""
+    def _place(self, path: Path) -> list[Node]:
+        """The nodes at which the pieces of a path end, made where they are missing."""
         found: list[Node] = []
-        made: list[Node] = []
         pending: list[tuple[Node, int, IntervalSet | None]] = [(self.root, 0, None)]
-        while pending:
+        while pending and len(found) + len(pending) <= PIECES:
             node, step, part = pending.pop()
             if step == len(path):
                 found.append(node)
             else:
                 name, constraint = path[step]
                 if constraint.is_plain:
-                    self._descend(node, name, part or constraint.values, step, pending, made)
+                    self._descend(node, name, part or constraint.values, step, pending)
                 else:
-                    pending.append(self._descend_pattern(node, name, constraint, step, made))
-            if len(found) + len(pending) > pieces:
-                for node in reversed(made):
-                    self._prune(node)
-                return None
-        return found
+                    pending.append(self._descend_pattern(node, name, constraint, step))
+        return found + [node for node, _, _ in pending]
 
     def _descend(
         self,
@@ -203,7 +195,6 @@ class RoutingTree:
         values: IntervalSet,
         step: int,
         pending: list[tuple[Node, int, IntervalSet | None]],
-        made: list[Node],
     ) -> None:
         """Place a set of values below a node: what it shares with siblings below those, the rest in its own node."""
         lane = node.lanes.get(name)
@@ -240,11 +231,10 @@ class RoutingTree:
                 return
         inner = Node(name, rest, None, node)
         self._link(inner, covered)
-        made.append(inner)
         pending.append((inner, step + 1, None))
 
     def _descend_pattern(
-        self, node: Node, name: str, constraint: Constraint, step: int, made: list[Node]
+        self, node: Node, name: str, constraint: Constraint, step: int
     ) -> tuple[Node, int, IntervalSet | None]:
         """Where a pattern goes below a node: to an equal one, below one that covers it, or to its own node."""
         covered = []
@@ -259,7 +249,6 @@ class RoutingTree:
                     covered.append(child)
         inner = Node(name, constraint.values, constraint, node)
         self._link(inner, covered)
-        made.append(inner)
         return inner, step + 1, None
 
     def _link(self, node: Node, covered: list[Node]) -> None:

@@ -28,7 +28,7 @@ from whimbrel.overlay.tree.prefix import (
     Version,
     prefix_head,
 )
-from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
+from whimbrel.overlay.tree.routing_tree import PIECES, Node, RoutingTree
 from whimbrel.overlay.tree.tree_kernels import (
     ForwardArrays,
     MatchArrays,
@@ -165,14 +165,14 @@ class TreeSnapshot:
         """
         found: set[int] = set()
         pending: list[_Step] = [(0, path, None) for path in paths]
-        while pending:
+        while pending and len(found) + len(pending) <= PIECES:
             node, path, part = pending.pop()
             below = self._below(node, path, part) if path else None
             if below is None:
                 found.add(node)
             else:
                 pending += below
-        return sorted(found)
+        return sorted(found.union(node for node, _, _ in pending))
 
     def _below(self, node: int, path: Path, part: IntervalSet | None) -> list[_Step] | None:
         """Where a path goes below a node; None if some of it needs a node that is not there."""
