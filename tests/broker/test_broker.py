@@ -1,4 +1,4 @@
-"""The broker without HTTP: restarts and failures."""
+"""The broker without HTTP: restarts, failures, and who waits for whom."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import asyncio
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.broker.inside import event, offsets, opened, publish, run, subscribe
+from whimbrel.broker.delivery.history import History
 from whimbrel.broker.requests.errors import Unavailable
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.service.broker import Broker
-from whimbrel.broker.store import SqliteStore
+from whimbrel.broker.service.runtime import READERS
+from whimbrel.broker.store import SqliteStore, StoredSubscription
 from whimbrel.broker.store.formats import StoreError
 from whimbrel.engine.index import Index
 from whimbrel.log import LogFailed
@@ -117,3 +120,30 @@ def test_a_store_that_is_refused_is_closed(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="belongs to log") as refused:
         SqliteStore(path, "b" * 32)
     assert not [one for one in open_files() if one.startswith(str(path))], refused
+
+
+def test_searches_of_older_events_hold_up_nobody_elses_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, find = threading.Event(), History.find
+
+    def slow(self: History, subscription: StoredSubscription, after: int, limit: int) -> Any:
+        if subscription.start is not None:
+            gate.wait(30)
+        return find(self, subscription, after, limit)
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            plain = await subscribe(broker, "TRUE")
+            await publish(broker, event(1))
+            early = [await subscribe(broker, "TRUE", start="beginning") for _ in range(READERS)]
+            monkeypatch.setattr(History, "find", slow)
+            pulls = [asyncio.create_task(broker.delivery.pull(one, None, 10, 0.0)) for one in early]
+            await asyncio.sleep(0.05)
+            try:
+                async with asyncio.timeout(5):
+                    found, _ = await broker.delivery.pull(plain, None, 10, 0.0)
+            finally:
+                gate.set()
+            assert len(found) == 1
+            assert [len(messages) for messages, _ in await asyncio.gather(*pulls)] == [1] * READERS
+
+    run(work)

@@ -6,9 +6,12 @@ import asyncio
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.broker.inside import event, ids_of, opened, publish, replace, run, subscribe
+from tests.broker.test_publications import subscribe as on_publications
+from tests.broker.test_publications import update
 from tests.broker.truncated import Target, publish_numbers
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.requests.settings import Settings
@@ -38,6 +41,33 @@ def test_a_store_that_is_lost_is_made_anew_only_while_the_log_has_everything(tmp
         for _ in range(2):  # it stays refused
             with pytest.raises(StoreError, match=r"all entries below 3, which .* but it ends at 0: restore a backup"):
                 await Broker(Settings(data=str(tmp_path))).__aenter__()
+
+    run(work)
+
+
+def test_states_that_are_older_than_the_log_are_read_by_their_offsets(tmp_path: Path, target: Target) -> None:
+    """A look at all publications for each page of messages would take minutes where there are many."""
+    count = 3_000
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            states = [(str(n), "put", {"x": n}) for n in range(count)]
+            await update(broker, *states)
+            await target.reach(broker, count)
+            held = await on_publications(broker, filter="x >= 10 AND x < 1010")
+            found: list[object] = []
+            position, steps = broker.messages.position(held), 0
+
+            def stepped() -> None:
+                nonlocal steps
+                steps += 1
+
+            broker.store._reader.set_progress_handler(stepped, 1_000)  # type: ignore[attr-defined]
+            while read := (broker.messages.read(held, position, 100))[0]:
+                found += [msgspec.json.decode(message.event)["data"] for message in read]
+                position = read[-1].cursor
+            assert found == [{"x": n} for n in range(10, 1010)]
+            assert steps < count // 30  # a thousand steps for each look at all of them
 
     run(work)
 

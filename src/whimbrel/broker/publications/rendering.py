@@ -151,9 +151,10 @@ class PublicationMessages:
                 found[row[0]] = change.key, bytes(change.state)
         except BelowFloor:  # the log was truncated meanwhile
             pass
-        if len(found) < len(offsets):
-            kept = self._store.publications_below(tenant, space, max(offsets) + 1)
-            found |= {one.offset: (one.key, one.state) for one in kept if one.offset in set(offsets)}
+        older = [offset for offset in offsets if offset not in found]
+        if older:
+            kept = self._store.publications_at(tenant, space, older)
+            found |= {one.offset: (one.key, one.state) for one in kept}
         return found
 
     def _seen(self, state: bytes, subscription: StoredSubscription) -> bytes | None:

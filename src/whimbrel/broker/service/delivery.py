@@ -44,7 +44,7 @@ class Delivery:
         try:
             while True:
                 outbox.take()  # before the read: what comes meanwhile must wake us
-                found, complete = await self._runtime.in_thread(self._reader.read, subscription, position, limit)
+                found, complete = await self._read(subscription, position, limit)
                 left = deadline - monotonic()
                 if found or left <= 0 or outbox.closed is not None:
                     return found, complete
@@ -74,4 +74,12 @@ class Delivery:
 
     def reader_of(self, subscription: StoredSubscription) -> Read:
         """A function that reads on from a cursor, for a stream."""
-        return lambda after, limit: self._runtime.in_thread(self._reader.read, subscription, after, limit)
+        return lambda after, limit: self._read(subscription, after, limit)
+
+    async def _read(
+        self, subscription: StoredSubscription, after: Cursor, limit: int
+    ) -> tuple[list[StoredMessage], bool]:
+        """Read messages in a thread. A search of older events takes seconds, for which nobody else's reads wait."""
+        is_search = subscription.start is not None and after.offset < subscription.first - 1
+        in_pool = self._runtime.in_background if is_search else self._runtime.in_thread
+        return await in_pool(self._reader.read, subscription, after, limit)

@@ -149,8 +149,8 @@ class Store(Protocol):
     def publications(self, tenant: str, after: str, limit: int, space: str = "") -> list[StoredPublication]:
         """A page of publications with keys above `after`, in the order of their keys."""
 
-    def publications_below(self, tenant: str, space: str, offset: int) -> list[StoredPublication]:
-        """The publications whose states are from entries below an offset."""
+    def publications_at(self, tenant: str, space: str, offsets: Sequence[int]) -> list[StoredPublication]:
+        """The publications whose states are from the entries at some offsets."""
 
     def all_publications(self) -> Iterable[tuple[str, str, str, int, bytes]]:
         """The (tenant, space, key, offset, state) of every publication."""

@@ -180,9 +180,9 @@ class SqliteStore:
         rows = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, space, after, limit))
         return [StoredPublication(*row) for row in rows]
 
-    def publications_below(self, tenant: str, space: str, offset: int) -> list[StoredPublication]:
-        where = "tenant = ? AND space = ? AND offset < ?"
-        rows = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, space, offset))
+    def publications_at(self, tenant: str, space: str, offsets: Sequence[int]) -> list[StoredPublication]:
+        where = "offset IN (SELECT value FROM json_each(?)) AND +tenant = ? AND +space = ?"  # by offsets, not by keys
+        rows = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (to_json(list(offsets)), tenant, space))
         return [StoredPublication(*row) for row in rows]
 
     def all_publications(self) -> Iterable[tuple[str, str, str, int, bytes]]:

@@ -37,6 +37,7 @@ ALTER TABLE subscription ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
 CREATE INDEX subscription_on ON subscription ("on", first) WHERE "on" != 'events';
 CREATE TABLE publication (tenant TEXT NOT NULL, space TEXT NOT NULL, key TEXT NOT NULL, offset INTEGER NOT NULL,
   time INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY (tenant, space, key)) WITHOUT ROWID;
+CREATE INDEX publication_offset ON publication (offset);
 CREATE TABLE space (tenant TEXT NOT NULL, name TEXT NOT NULL, offset INTEGER NOT NULL, dimensions TEXT NOT NULL,
   PRIMARY KEY (tenant, name)) WITHOUT ROWID;
 CREATE TABLE publication_pair (first INTEGER NOT NULL, key TEXT NOT NULL, due REAL, PRIMARY KEY (first, key))
