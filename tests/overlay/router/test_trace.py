@@ -4,10 +4,17 @@ import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from whimbrel.cli.main import app
+from whimbrel.model.event import Event
+from whimbrel.model.filter import Filter
+from whimbrel.overlay.router.prefix_router import PrefixRouter
+from whimbrel.overlay.router.trace import trace_hop
+from whimbrel.overlay.tree.paths import Interest
+from whimbrel.overlay.tree.prefix import Prefix
 
 SUBSCRIPTIONS = [
     {"subscription": "cheap", "where": "r3", "filter": "category = 'Toy' AND price < 5"},
@@ -76,3 +83,23 @@ def test_the_picture_is_svg_with_every_router_and_link(tmp_path: Path) -> None:
     assert tags.count("circle") == 27
     assert tags.count("line") == 26
     assert "false" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [([1 << 30], []), ([1], [1 << 30]), ([], [7, 8, 9])],
+    ids=["ends", "other nodes", "others beyond the tree"],
+)
+def test_a_prefix_with_numbers_that_are_no_nodes_is_not_read(numbers: tuple[list[int], list[int]]) -> None:
+    """A peer may ask for a trace with any bytes; reading beyond the arrays of the tree would end the process."""
+    router = PrefixRouter("r")
+    router.link("n")
+    router.optimize(0.0)
+    router.subscribe("s", Interest(Filter.parse("x = 1")), 0.0)
+    router.tick(1e9)
+    view = router.view(router.version)
+    assert view is not None and len(view.snapshot) == 2
+    ends, others = (np.array(one, np.int32) for one in numbers)
+    sent = Prefix(router.version, view.snapshot.check_bytes, None, ends, others).encode()
+    hop, onward = trace_hop(router, "n", Prefix.decode(sent), Event({"x": 1}))
+    assert (hop.how, list(hop.delivered), onward.nodes.tolist()) == ("fallback", ["s"], [1])

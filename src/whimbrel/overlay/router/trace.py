@@ -16,7 +16,7 @@ from whimbrel.model.event import Event
 from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import LOCAL
 from whimbrel.overlay.router.view import TreeView
-from whimbrel.overlay.tree.prefix import Prefix
+from whimbrel.overlay.tree.prefix import MalformedPrefix, Prefix
 from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 
 
@@ -63,7 +63,7 @@ def trace(routers: Mapping[str, PrefixRouter], start: str, event: Event) -> list
 def trace_hop(router: PrefixRouter, arrival: str | None, prefix: Prefix | None, event: Event) -> tuple[Hop, Prefix]:
     """What a router does with an event that came from a neighbour with a prefix, and its prefix from there on."""
     view = None if prefix is None else router.view(prefix.version)
-    if prefix is None or view is None or view.snapshot.check_bytes != prefix.check:
+    if prefix is None or view is None or not _fits(prefix, view.snapshot):
         view = router.view(router.version)
         assert view is not None
         how = "match" if prefix is None else "fallback"
@@ -88,6 +88,15 @@ def trace_hop(router: PrefixRouter, arrival: str | None, prefix: Prefix | None, 
         else:
             refused.append(interest.text)
     return Hop(router.name, arrival, how, len(prefix), forwarded, stopped, delivered, refused), prefix
+
+
+def _fits(prefix: Prefix, snapshot: TreeSnapshot) -> bool:
+    """Whether a prefix is of this tree, and all its numbers are nodes: a peer may have sent any bytes."""
+    try:
+        snapshot.check(prefix)
+        return prefix.check == snapshot.check_bytes and all(prefix.others < len(snapshot))
+    except MalformedPrefix:
+        return False
 
 
 def _reason(router: PrefixRouter, view: TreeView, prefix: Prefix, bit: int) -> Reason | None:
