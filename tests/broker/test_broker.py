@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.broker.inside import event, offsets, opened, publish, run, subscribe
+from tests.broker.inside import event, offsets, opened, publish, replace, run, subscribe
 from whimbrel.broker.delivery.history import History
+from whimbrel.broker.delivery.message_reader import StoredMessage
 from whimbrel.broker.requests.errors import Unavailable
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.service.principal import ANYBODY
 from whimbrel.broker.service.runtime import READERS
-from whimbrel.broker.store import SqliteStore, StoredSubscription
+from whimbrel.broker.store import Cursor, SqliteStore, StoredSubscription
 from whimbrel.broker.store.formats import StoreError
 from whimbrel.engine.index import Index
 from whimbrel.log import LogFailed
@@ -145,5 +147,28 @@ def test_searches_of_older_events_hold_up_nobody_elses_reads(tmp_path: Path, mon
                 gate.set()
             assert len(found) == 1
             assert [len(messages) for messages, _ in await asyncio.gather(*pulls)] == [1] * READERS
+
+    run(work)
+
+
+def test_a_pull_that_waits_hears_of_a_new_filter_and_of_the_end(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            held = await subscribe(broker, "data.n = 1")
+
+            async def pull() -> list[StoredMessage]:
+                async with asyncio.timeout(20):
+                    return (await broker.delivery.pull(held, None, 10, 30.0))[0]
+
+            waiting = asyncio.create_task(pull())
+            await replace(broker, held.id, "data.n = 2")
+            await publish(broker, event(2, data={"n": 2}))
+            assert [message.offset for message in await waiting] == [broker.end - 1]
+            await broker.delivery.acknowledge(held, Cursor(broker.end - 1))
+            waiting = asyncio.create_task(pull())
+            await asyncio.sleep(0)
+            await broker.subscriptions.delete(held.id, ANYBODY)
+            assert await waiting == []
+            assert broker.hub.counts()["streams"] == 0
 
     run(work)

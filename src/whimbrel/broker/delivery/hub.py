@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,16 @@ from whimbrel.broker.requests.webhook_sinks import DigestRequest
 from whimbrel.broker.sequencing.request_group import LivePairs
 from whimbrel.broker.store import Cursor
 
+K = TypeVar("K", int, str)
+
 
 @dataclass(slots=True, eq=False)
 class Stream:
     """Somebody who waits for messages. `numbers` are the versions of subscriptions that it listens to.
 
-    A stream of a durable subscription has its `id`; ephemeral streams and pulls that wait have none. `caller` reads it,
-    who is its `owner` or an admin. One with a `digest` reads the log when a window is over; nothing is pushed to it.
+    A stream of a durable subscription has its `id`, and so has a pull that waits (`is_pull`); ephemeral streams have
+    none. `caller` reads it, who is its `owner` or an admin. One with a `digest` reads the log when a window is over;
+    nothing is pushed to it.
     """
 
     outbox: Outbox
@@ -30,6 +34,7 @@ class Stream:
     caller: str = ""
     digest: DigestRequest | None = None
     tenant: str = ""  # whose publications it is about
+    is_pull: bool = False
 
 
 class Hub:
@@ -37,7 +42,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._by_number: dict[int, tuple[Stream, ...]] = {}
-        self._by_id: dict[str, Stream] = {}
+        self._by_id: dict[str, tuple[Stream, ...]] = {}  # at most one of them is not a pull
         self._streams: set[Stream] = set()
         self.dropped = self.spills = 0  # of streams that are closed
 
@@ -46,11 +51,11 @@ class Hub:
         if stream.outbox.closed is not None:
             return
         if stream.id is not None:
-            former = self._by_id.get(stream.id)
-            if former is not None:
-                former.outbox.close("replaced")
-                self.close(former)
-            self._by_id[stream.id] = stream
+            for former in self._by_id.get(stream.id, ()):
+                if not (stream.is_pull or former.is_pull):
+                    former.outbox.close("replaced")
+                    self.close(former)
+            self._by_id[stream.id] = (*self._by_id.get(stream.id, ()), stream)
         self._streams.add(stream)
         for number in numbers:
             self.listen(stream, number)
@@ -70,29 +75,25 @@ class Hub:
         self.dropped += stream.outbox.dropped
         self.spills += stream.outbox.spills
         for number in stream.numbers:
-            others = tuple(other for other in self._by_number.pop(number, ()) if other is not stream)
-            if others:
-                self._by_number[number] = others
-        if stream.id is not None and self._by_id.get(stream.id) is stream:
-            del self._by_id[stream.id]
+            _take_out(self._by_number, number, stream)
+        if stream.id is not None:
+            _take_out(self._by_id, stream.id, stream)
 
     def is_open(self, id: str) -> bool:
-        """Whether a subscription has a stream."""
+        """Whether a subscription has a stream or a pull that waits."""
         return id in self._by_id
 
     def renumber(self, id: str, number: int, digest: DigestRequest | None) -> None:
         """A subscription has a new version; its stream goes on with what that says about digests."""
-        stream = self._by_id.get(id)
-        if stream is not None:
+        for stream in self._by_id.get(id, ()):
             self.listen(stream, number)
-            if stream.digest != digest:
+            if stream.digest != digest and not stream.is_pull:
                 stream.digest = digest
                 stream.outbox.reread()
 
     def end(self, id: str, reason: str) -> None:
-        """Close the stream of a subscription that ended."""
-        stream = self._by_id.get(id)
-        if stream is not None:
+        """Close the stream of a subscription that ended, and let no pull wait for it."""
+        for stream in self._by_id.get(id, ()):
             stream.outbox.close(reason)
 
     def end_of_owner(self, owner: str, reason: str) -> None:
@@ -143,12 +144,18 @@ class Hub:
         """Open streams, and what waits in their outboxes or was dropped."""
         return {
             "streams": len(self._streams),
-            "ephemeral": sum(stream.id is None for stream in self._streams),
             "waiting_messages": sum(len(stream.outbox) for stream in self._streams),
             "waiting_bytes": sum(stream.outbox.waiting_bytes for stream in self._streams),
             "spills": self.spills + sum(stream.outbox.spills for stream in self._streams),
             "dropped": self.dropped + sum(stream.outbox.dropped for stream in self._streams),
         }
+
+
+def _take_out(streams: dict[K, tuple[Stream, ...]], key: K, stream: Stream) -> None:
+    """Take a stream out of those that are listed under a key."""
+    others = tuple(other for other in streams.pop(key, ()) if other is not stream)
+    if others:
+        streams[key] = others
 
 
 def _push_notice(outbox: Outbox, pairs: LivePairs, number: int, offset: int) -> None:

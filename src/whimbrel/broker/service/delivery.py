@@ -38,7 +38,7 @@ class Delivery:
         position = after or self._reader.position(subscription)
         deadline = monotonic() + wait
         outbox = Outbox("drop-newest", "sse", messages=1)
-        waiter = Stream(outbox, subscription.owner, caller=caller)
+        waiter = Stream(outbox, subscription.owner, subscription.id, caller=caller, is_pull=True)
         if wait > 0:
             self._hub.open(waiter, [subscription.number])
         try:
