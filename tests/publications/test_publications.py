@@ -193,6 +193,22 @@ def test_a_remembered_subscription_that_is_gone_is_told_nothing_and_comes_back_a
     assert publications.change_version(3)["subscription"].to_pylist() == ["in"]
 
 
+def test_dwell_after_a_new_version_begins_with_that_version() -> None:
+    versions = {1: _version(1, {"slow": "a < 10"}), 2: _version(2, {"slow": "a < 3"})}
+    format = UpdateFormat(pa.string(), pa.schema([("a", pa.int64())]))
+    rules = TransitionRules(True, dwell={"slow": 5})
+    publications = Publications(format, rules, versions.__getitem__)
+    publications.change_version(1)
+    publications.apply(format.table([Update("p", {"a": 5}, 1)]), now=0)
+    others = Publications(format, rules, versions.__getitem__)
+    others.take_over(1, publications.current())
+    others.remembered.pairs.restore(publications.remembered.pairs)
+    assert len(publications.change_version(2, now=100)) == 0
+    assert publications.next_due == 105
+    assert len(others.change_version(2)) == 0  # whose clock has not begun
+    assert others.next_due == 5
+
+
 def test_who_left_before_it_was_deleted_is_told_of_the_leave() -> None:
     versions = {1: _version(1, {"slow": "a < 10"})}
     format = UpdateFormat(pa.string(), pa.schema([("a", pa.int64())]))

@@ -47,9 +47,6 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
     def __contains__(self, subscription: object) -> bool:
         return subscription in self._dwell
 
-    def __len__(self) -> int:
-        return len(self._dwell)
-
     def add(self, subscription: SubscriptionT, dwell: float = 0.0) -> None:
         """Remember the pairs of a subscription; `dwell` is in seconds, 0 for none."""
         self._dwell[subscription] = dwell

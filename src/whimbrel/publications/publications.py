@@ -94,17 +94,18 @@ class Publications:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._rows[: len(self._keys)] >= 0))
 
-    def change_version(self, number: int) -> pa.Table:
+    def change_version(self, number: int, now: float = 0.0) -> pa.Table:
         """Go to a newer version of the index, match all publications again, and return the transitions.
 
         New subscriptions, and those with another filter, get the publications that they match now. Subscriptions that
-        are gone get nothing. A version that is not newer changes nothing.
+        are gone get nothing. A version that is not newer changes nothing. Dwell begins `now`, in seconds, or at the
+        latest time that was seen.
         """
         found = self._transitions(max(number, self.version))
         if number > self.version:
             if self.version:
                 self._compact()
-                self._match_again(self._open_version(self.version), self._open_version(number), found)
+                self._match_again(self._open_version(self.version), self._open_version(number), now, found)
                 self._is_base_current = False
             self.version = number
         return found.table()
@@ -225,7 +226,7 @@ class Publications:
         kind = self._open_version(version).id_type if version else pa.int64()
         return Transitions(self.format.key, kind)
 
-    def _match_again(self, old: SubscriptionCodes, new: SubscriptionCodes, found: Transitions) -> None:
+    def _match_again(self, old: SubscriptionCodes, new: SubscriptionCodes, now: float, found: Transitions) -> None:
         count = len(self._table)
         everyone = np.arange(count)
         alive = _flags(self._table[ALIVE])
@@ -240,7 +241,7 @@ class Publications:
             self.remembered.keep(new.rule_codes(self.rules).silent_ids.values())
             for row in np.flatnonzero(alive).tolist():
                 matched = self._silent_matches(new, self._matches, row)
-                self.remembered.update(keys[row].as_py(), matched, self.remembered.now, None, found)
+                self.remembered.update(keys[row].as_py(), matched, max(now, self.remembered.now), None, found)
 
     def _numbers(self, table: pa.Table) -> Rows:
         """The numbers of the keys; the arrays by number get the capacity for them."""

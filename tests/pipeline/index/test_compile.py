@@ -271,6 +271,14 @@ def test_a_sample_of_events_plans_and_is_described(spark: Any, tmp_path: Path) -
     assert held(tmp_path / "empty") == texts
 
 
+def test_a_sample_may_have_lists_of_nothing_that_spark_knows(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql.types import StructType
+
+    kind = StructType.fromDDL("a int, items array<struct<u: struct<v: void, w: int>>>")
+    events = spark.createDataFrame([(1, [(None,), ((None, 2),)]), (2, [((None, 1),)] * 3)], kind)
+    assert compile_index(frame(spark, {1: "a = 1 AND items.u.w = 2"}), tmp_path, events=events).added == 1
+
+
 def test_a_sample_changes_the_plan(tmp_path: Path) -> None:
     import pyarrow as pa
 

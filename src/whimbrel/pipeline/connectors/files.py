@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from whimbrel.readers.errors import FileEmpty, FileMissing, FileUnreadable, InputPlace, WrongFormat
 
@@ -21,6 +22,7 @@ TEXT = "value"
 """The column of JSON lines, which are not parsed."""
 DEFAULT_KEYS = ("event_id", "id")
 """The key of events is the first of these columns that is there, unless one is named."""
+_LOCAL = "file:/"
 _LOOKED_AT = 10_000  # names of a directory by which its format is recognised
 _COMPRESSIONS = {".gz", ".bz2", ".zst", ".xz"}
 _INTEGER = r"^-?(0|[1-9][0-9]*)$"
@@ -49,12 +51,17 @@ SUFFIXES = {
 
 def is_remote(path: str) -> bool:
     """Whether the path is on another file system, which only Spark can read."""
-    return "://" in path and not path.startswith("file://")
+    return "://" in path and not path.startswith(_LOCAL)
+
+
+def local(path: str) -> Path:
+    """The path in the local file system, of a file: URI too."""
+    return Path(unquote(urlsplit(path).path) if path.startswith(_LOCAL) else path)
 
 
 def absolute(path: str) -> str:
     """The path in a form that every process of a cluster understands."""
-    return path if "://" in path else str(Path(path).absolute())
+    return path if "://" in path or path.startswith(_LOCAL) else str(Path(path).absolute())
 
 
 def recognise(path: str, fallback: InputFormat | None = None, waiting: bool = False) -> InputFormat:
@@ -67,15 +74,15 @@ def recognise(path: str, fallback: InputFormat | None = None, waiting: bool = Fa
         if format is None:
             raise WrongFormat(InputPlace(path), "Expected a name that tells the format, or --from")
         return format
-    local = Path(path.removeprefix("file://"))
+    place = local(path)
     try:
-        if not local.exists():
+        if not place.exists():
             raise FileMissing(InputPlace(path), "Expected a file or a directory, but there is none of that name")
-        if not os.access(local, os.R_OK):
+        if not os.access(place, os.R_OK):
             raise FileUnreadable(InputPlace(path), "Expected a file to read, but got: Permission denied")
-        if local.is_dir():
-            return _of_directory(local, path, fallback, waiting)
-        if local.stat().st_size == 0:
+        if place.is_dir():
+            return _of_directory(place, path, fallback, waiting)
+        if place.stat().st_size == 0:
             raise FileEmpty(InputPlace(path), "Expected some content, but the file is empty")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise FileUnreadable(InputPlace(path), f"Expected a file to read, but got: {error}") from None

@@ -40,6 +40,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from whimbrel.log import BelowFloor, BeyondEnd
 from whimbrel.pipeline.connectors.broker_link import BrokerAddress
+from whimbrel.pipeline.connectors.files import local
 from whimbrel.pipeline.connectors.log_columns import read_batches
 from whimbrel.pipeline.connectors.log_place import LogPlace
 from whimbrel.pipeline.errors import ColumnError, OptionError, OtherLog
@@ -233,7 +234,7 @@ def _place(options: Any) -> LogPlace:
             raise OptionError("token", "one", "no token with the directory of a log")
         if ca is not None:
             raise OptionError("ca", ca, "no file of certificates with the directory of a log")
-        return LogPlace(path.removeprefix("file://"))
+        return LogPlace(str(local(path)))
     if path is not None:
         raise OptionError("path", path, "either the directory of a log or the url of a broker")
     if not url.startswith(("http://", "https://")):

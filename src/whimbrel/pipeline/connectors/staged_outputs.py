@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whimbrel.pipeline.connectors.files import SUFFIXES, is_remote
+from whimbrel.pipeline.connectors.files import SUFFIXES, is_remote, local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,7 +40,7 @@ class StagedOutputs:
         """Why nothing can be written to a path, known before any work is done; None if it can be written."""
         if is_remote(path):
             return None
-        place = Path(path.removeprefix("file://"))
+        place = local(path)
         if place.exists() and not self.overwrite:
             return f"Expected a free name, but {str(place)!r} is there (--overwrite replaces it)"
         if not place.absolute().parent.is_dir():
@@ -53,7 +53,7 @@ class StagedOutputs:
         if is_remote(path):
             writer.mode("overwrite" if self.overwrite else "error").save(path)
             return
-        place = Path(path.removeprefix("file://")).absolute()
+        place = local(path).absolute()
         beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
         self.staged.append((beside, place))
         writer.save(str(beside))

@@ -118,7 +118,14 @@ def sample_file(events: DataFrame, store: IndexStore) -> Path:
     """Write some events to a file of the store and return its path."""
     path = store.path / f".sample-{secrets.token_hex(8)}.arrow"
     taken, fields = _attributes(events, None)
-    table = taken.limit(SAMPLE_EVENTS).toArrow().rename_columns([field.name for field in fields])
+    # Spark cannot collect a list or map with something void inside; a plan does not need it.
+    kept = [
+        at
+        for at, field in enumerate(taken.schema)
+        if not (_is_nested(field.dataType) and "void" in field.dataType.simpleString())
+    ]
+    table = taken.select(*(f"a{at}" for at in kept)).limit(SAMPLE_EVENTS).toArrow()
+    table = table.rename_columns([fields[at].name for at in kept])
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as out:
         out.write_table(table)
     return path

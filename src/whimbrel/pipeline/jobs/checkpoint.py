@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.model.errors import WhimbrelError
-from whimbrel.pipeline.connectors.files import InputFormat, is_remote, names_below
+from whimbrel.pipeline.connectors.files import InputFormat, is_remote, local, names_below
 from whimbrel.storage.atomic import replace_file
 
 NAME = "whimbrel.json"
@@ -58,7 +58,7 @@ def lag_of(progress: Mapping[str, Any], path: str, format: InputFormat, checkpoi
         return None if latest is None or end is None else (max(0, latest - end), "events")
     if is_remote(path):
         return None
-    there = sum(1 for _ in names_below(Path(path.removeprefix("file://"))))
+    there = sum(1 for _ in names_below(local(path)))
     return max(0, there - _taken(checkpoint / "sources" / "0")), "files"
 
 

@@ -116,18 +116,15 @@ def _free_name(name: str, taken: Iterable[str]) -> str:
 def _checked(frame: DataFrame, json: str) -> DataFrame:
     """Check that each text is an event, as `match` reads it; columns as `conform` makes them."""
     from pyspark.sql import functions as sf
-    from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+    from pyspark.sql.types import StructField, StructType
 
     from whimbrel.pipeline.spark.expressions import column
+    from whimbrel.pipeline.stages.conform.conform import CONFORMED, ORIGINAL, REASONS, REASONS_TYPE
 
     check = JsonCheck(frame.columns.index(json), json)
-    reason = StructType([StructField(name, StringType()) for name in _REASON])
-    judged = frame.mapInArrow(check, StructType([*frame.schema, StructField(_JUDGED, ArrayType(reason))]))
-    return judged.select(
-        sf.struct(*map(column, frame.columns)).alias("conformed"),
-        sf.col(_JUDGED).alias("reasons"),
-        column(json).alias("event"),
-    )
+    judged = frame.mapInArrow(check, StructType([*frame.schema, StructField(_JUDGED, REASONS_TYPE)]))
+    event = sf.struct(*map(column, frame.columns)).alias(CONFORMED)
+    return judged.select(event, sf.col(_JUDGED).alias(REASONS), column(json).alias(ORIGINAL))
 
 
 @dataclass(frozen=True, slots=True)

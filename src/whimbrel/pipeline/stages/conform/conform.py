@@ -28,7 +28,7 @@ from whimbrel.pipeline.stages.conform.type_checks import CheckedValue, Unknown, 
 
 CONFORMED, REASONS, ORIGINAL = "conformed", "reasons", "event"
 _PARSED, _NAMES = "__whimbrel_parsed", "__whimbrel_names"
-_REASONS = ArrayType(StructType([StructField(key, StringType()) for key in ("attribute", "kind", "message")]))
+REASONS_TYPE = ArrayType(StructType([StructField(key, StringType()) for key in ("attribute", "kind", "message")]))
 
 
 class ConformError(PipelineError):
@@ -111,7 +111,7 @@ def _by_rules(events: DataFrame, schema: Schema, unknown: Unknown, json: str | N
     fields = [StructField(at, field.dataType) for at, field in zip(renamed.columns, events.schema.fields, strict=True)]
     columns = dict(zip(names, renamed.columns, strict=True))
     kept = {names[place]: renamed.columns[place] for place in places} if unknown == "drop" else columns
-    judged = renamed.mapInArrow(check, StructType([*fields, StructField(REASONS, _REASONS, nullable=False)]))
+    judged = renamed.mapInArrow(check, StructType([*fields, StructField(REASONS, REASONS_TYPE, nullable=False)]))
     return _judged(judged, struct(kept), REASONS, columns)
 
 

@@ -106,13 +106,13 @@ class TransitionsProcessor(StatefulProcessor):
         for frame in rows:
             control = max(control, int(frame[CONTROL].max()))
             cells += [cell for cell in frame[CELL] if cell is not None]
+        by_clock = self._job.has_timers and not self._job.has_time
+        now = timerValues.getCurrentProcessingTimeInMs() / 1_000 if by_clock else 0.0
         if control:
             hold_version(self._job.index, control)
-            found.append(publications.change_version(control))
+            found.append(publications.change_version(control, now))
         if cells:
             updates = read_cells(cells, self._job.format.updates)
-            by_clock = self._job.has_timers and not self._job.has_time
-            now = timerValues.getCurrentProcessingTimeInMs() / 1_000 if by_clock else 0.0
             found.append(publications.apply(updates, now))
         self._write(number, bucket, timer)
         if found:
@@ -139,9 +139,12 @@ class TransitionsProcessor(StatefulProcessor):
         publications = bucket.publications
         states = [table_from_bytes(content) for content in initialState["content"]]
         publications.take_over(int(initialState["version"].max()), pa.concat_tables(states))
-        for state, pairs in zip(states, initialState["pairs"], strict=True):
+        remembered = publications.remembered
+        for state, content in zip(states, initialState["pairs"], strict=True):
             own = state[KEY][0].as_py()
-            publications.remembered.pairs.restore((id, own, due) for id, due in msgspec.msgpack.decode(pairs))
+            now, pairs = msgspec.msgpack.decode(content)
+            remembered.pairs.restore((id, own, due) for id, due in pairs)
+            remembered.now = remembered.now if now is None else max(remembered.now, now)
         self._write(number, bucket, timer)
 
     def close(self) -> None:
@@ -259,6 +262,6 @@ def _publications(meta: bytes, base: bytes | None, deltas: list[bytes]) -> pd.Da
             "k": [str(key) for key in newest],
             "version": [stored.version] * len(newest),
             "content": [table_to_bytes(table.slice(row, 1)) for table, row in newest.values()],
-            "pairs": [msgspec.msgpack.encode(inside.get(key, [])) for key in newest],
+            "pairs": [msgspec.msgpack.encode((stored.now, inside.get(key, []))) for key in newest],
         }
     )
