@@ -227,6 +227,26 @@ def test_a_client_does_not_pause_after_its_last_attempt(monkeypatch: pytest.Monk
         assert caught.value.attempts == 3 and pauses == [0, 1]
 
 
+def test_an_event_that_is_no_json_fails_alone(broker: BrokerProcess) -> None:
+    bad: list[dict[str, object]] = [{"n": object()}, {"n": "\ud800"}]
+    with Client(broker.url) as client, client.publisher(batch=10, linger=0.2) as publisher:
+        first = publisher.send({"n": 1})
+        for one in bad:
+            with pytest.raises((TypeError, UnicodeEncodeError)):
+                publisher.send(one)
+        assert first.result(10).offset is not None
+
+    async def main() -> None:
+        async with AsyncClient(broker.url) as client, client.publisher(batch=10, linger=0.2) as publisher:
+            first = await publisher.send({"n": 1})
+            for one in bad:
+                with pytest.raises((TypeError, UnicodeEncodeError)):
+                    await publisher.send(one)
+            assert (await first).offset is not None
+
+    asyncio.run(main())
+
+
 def test_a_closed_publisher_refuses_events_instead_of_keeping_them() -> None:
     """Also those that wait for their turn when it closes."""
     answering = threading.Event()

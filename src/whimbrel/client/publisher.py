@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Self
 
+import msgspec
+
 from whimbrel.client.errors import PublisherClosed
 from whimbrel.client.wire import Event, PublishResult
 
@@ -42,8 +44,9 @@ class Publisher:
     async def send(self, event: Event) -> asyncio.Future[PublishResult]:
         """Queue an event; waits while too many are pending. The future gives its result once it is on disk.
 
-        PublisherClosed if the publisher is closed, also while this waits.
+        PublisherClosed if the publisher is closed, also while this waits; what msgspec raises if it is no JSON.
         """
+        msgspec.json.encode(event)  # raises here, and not for all events of its batch
         await self._free.acquire()
         if not self._is_open:
             self._free.release()

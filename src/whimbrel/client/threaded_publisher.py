@@ -9,6 +9,8 @@ from concurrent.futures import Future
 from time import monotonic
 from typing import Self, TypeAlias
 
+import msgspec
+
 from whimbrel.client.errors import PublisherClosed
 from whimbrel.client.wire import Event, PublishResult
 
@@ -49,8 +51,9 @@ class ThreadedPublisher:
     def send(self, event: Event) -> Future[PublishResult]:
         """Queue an event; waits while too many are pending. The future gives its result once it is on disk.
 
-        PublisherClosed if the publisher is closed, also while this waits.
+        PublisherClosed if the publisher is closed, also while this waits; what msgspec raises if it is no JSON.
         """
+        msgspec.json.encode(event)  # raises here, and not for all events of its batch
         future: Future[PublishResult] = Future()
         future.set_running_or_notify_cancel()  # from now on it cannot be cancelled
         with self._changed:
