@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -68,33 +69,23 @@ def demo(
     from rich.console import Console
 
     console = Console(highlight=False, quiet=json)
-    if not spark:
+    if spark:
+        from whimbrel.cli.demo import spark_chapter
+
+        with closing(spark_chapter.SparkInBackground()) as background:
+            _library(console, json)
+            totals = spark_chapter.play(console, background)
+        if json:
+            typer.echo(to_json(totals.to_dict()))
+    else:
         _library(console, json)
-        _show_broker(console, broker, json)
-        _go_on(console)
-        return
-    from whimbrel.cli.demo.spark_chapter import SparkInBackground, play
+    if broker:
+        from whimbrel.cli.demo import broker_chapter
 
-    background = SparkInBackground()
-    try:
-        _library(console, json)
-        totals = play(console, background)
-    finally:
-        background.close()
-    if json:
-        typer.echo(to_json(totals.to_dict()))
-    _show_broker(console, broker, json)
-    _go_on(console)
-
-
-def _show_broker(console: Console, wanted: bool, json: bool) -> None:
-    """Show the chapter about a broker, if it is wanted."""
-    if wanted:
-        from whimbrel.cli.demo.broker_chapter import play
-
-        counts = play(console)
+        counts = broker_chapter.play(console)
         if json:
             typer.echo(to_json(counts))
+    _go_on(console)
 
 
 def _library(console: Console, json: bool) -> None:
