@@ -12,11 +12,15 @@ from tests.ranks.patterns.test_patterns import check
 from whimbrel import Filter, Index
 from whimbrel.compiled.regex_programs import program_sizes
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
-from whimbrel.language.columnar.terms import parse_many
+from whimbrel.language.columnar.terms import READY_FROM, parse_many
 from whimbrel.model import expression as x
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.patterns import Regex
 from whimbrel.ranks.patterns.pattern_fragments import necessary_fragments, regex_fragments
+from whimbrel.ranks.patterns.pattern_rules import read_rules
+
+EMPTY = ("", "(a|b*)", "(ab|cd)?")
+"""Expressions of which it is known that no text is in every match."""
 
 
 @pytest.mark.parametrize(
@@ -27,12 +31,14 @@ from whimbrel.ranks.patterns.pattern_fragments import necessary_fragments, regex
         (r"v\d+\.txt", ["v", ".txt"]),
         ("ab*c+d?e{2}f{0,1}gh", ["a", "c", "gh"]),
         ("ab+?c", ["ab", "c"]),
-        ("a(bc)d", ["a", "d"]),
+        ("a(bc)d", ["a", "d", "bc"]),
         ("a(b|(c|d))+ef", ["a", "ef"]),
-        ("(a|b)", []),
+        ("(a|b*)", []),
+        ("(ab|cd)?", []),
+        ("(ab|cd){0,2}e", ["e"]),
         ("(?i)abc", []),
         ("(?:ab)?c", ["c"]),
-        ("(?P<name>ab)c", ["c"]),
+        ("(?P<name>ab)c", ["c", "ab"]),
         ("[]a]b[^]]c[[:alpha:]]d", ["b", "c", "d"]),
         (r"[a\]b]c", ["c"]),
         (r"\Qa.b\E", []),
@@ -45,7 +51,29 @@ from whimbrel.ranks.patterns.pattern_fragments import necessary_fragments, regex
 )
 def test_the_fragments_of_regular_expressions(regex: str, found: list[str]) -> None:
     assert regex_fragments(regex) == [found]
-    assert regex_fragments(f"{regex}|x(y|z)") == ([found, ["x"]] if found or regex in ("", "(a|b)") else [[]])
+    assert regex_fragments(f"{regex}|x(y|z)") == ([found, ["x"]] if found or regex in EMPTY else [[]])
+
+
+def test_a_group_of_longer_texts_than_what_is_around_it_is_alternatives() -> None:
+    assert regex_fragments("^/(orders|users)+/$|x") == [["orders"], ["users"], ["x"]]
+    assert regex_fragments("((?:abc|a(de|fg)h)i)") == [["abc"], ["de"], ["fg"]]
+    assert regex_fragments("(ab|cd)efg") == [["efg"]]
+    assert regex_fragments("(" * 40 + "ab" + ")" * 40) == [[]]
+
+
+@pytest.mark.parametrize(
+    "form", ["({})", "(?:{})", "^({})$", "((?P<name>{}))", "^(({}))", "({})$", "(x{})y?", "(({})|[)(]z)"]
+)
+def test_texts_in_a_group_that_is_the_whole_expression_are_keys(form: str) -> None:
+    regexes = {n: form.replace("{}", f"ab{n}|c{n}d") for n in range(READY_FROM)}
+    index = Index()
+    index.add_many((n, f"name RLIKE '{regex}'") for n, regex in regexes.items())
+    for text in ("ab7", "c7d", "xab17", "xc7dy", "..ab5..c6d", "(z", "ab", "c7"):
+        assert index.match({"name": text}) == [n for n, regex in regexes.items() if Regex(regex).matches(text)]
+    if form.startswith(("({})", "(?:", "^(", "((?")):
+        (segment,) = index._subscriptions.segments.snapshot.segments
+        (rules,) = [read_rules(segment.arrays, attr) for attr in segment.derived]
+        assert rules is not None and not len(rules.always)
 
 
 atoms = st.sampled_from(

@@ -41,6 +41,10 @@ _PART = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """What a regular expression is cut into; flags, quotations and classes by name are none of it."""
+_IS_LEFT_OUT = re.compile(r"[*?{]").match
+"""Whether what is before may be left out, or is repeated in a way that is not looked at."""
+_DEPTH = 32
+"""Groups in groups that are looked at."""
 _FLAGS = re.compile(r"\(\?([ims]+)\)").match
 _FOLDED_ALIKE = re.compile(r"[^kKsS\u0080-\U0010ffff]+").findall
 """Characters of which all that RE2 takes as the same have one lower case: k and s match letters beyond ASCII, too."""
@@ -183,23 +187,35 @@ def regex_fragments(regex: str) -> list[list[str]]:
 
     >>> regex_fragments(r"^GET /api/v\\d+/orders\\?id=(\\d+|none)$|POST")
     [['GET /api/v', '/orders?id='], ['POST']]
+    >>> regex_fragments("/(orders|users)/")
+    [['orders'], ['users']]
     """
-    alternatives = [[""]]
-    at = depth = 0
-    while at < len(regex):
-        fragments = alternatives[-1]
+    found, _ = _alternatives(regex, 0, 0)
+    return [[]] if found is None else found
+
+
+def _alternatives(regex: str, at: int, depth: int) -> tuple[list[list[str]] | None, int]:
+    """The texts of each alternative from here to the end of the group; None if that is hard to tell. And the end."""
+    alternatives: list[list[str]] = []
+    fragments, groups = [""], list[list[list[str]]]()
+    while at < len(regex) and regex[at] != ")":
         if regex[at] == "|":
-            if depth == 0:
-                alternatives.append([""])
+            alternatives += _joined(fragments, groups)
+            fragments, groups = [""], []
             at += 1
             continue
         found = _PART.match(regex, at)
-        if found is None:  # flags, a quotation, a class of characters by name, ...
-            return [[]]
+        if found is None or depth > _DEPTH:  # flags, a quotation, a class of characters by name, ...
+            return None, at
         kind, text = found.lastgroup, found[0]
         at = found.end()
-        depth += (kind == "open") - (kind == "close")
-        if depth > 0 or kind == "close":  # what is in parentheses may be one of several, or left out
+        if kind == "open":
+            inner, at = _alternatives(regex, at, depth + 1)
+            if inner is None:
+                return None, at
+            at += 1
+            if _IS_LEFT_OUT(regex, at) is None:
+                groups.append(inner)
             fragments.append("")
         elif kind in ("text", "letter", "escaped"):
             fragments[-1] += text if kind == "text" else text[-1]
@@ -207,4 +223,19 @@ def regex_fragments(regex: str) -> list[list[str]]:
             if kind == "again" and text != "+":
                 fragments[-1] = fragments[-1][:-1]
             fragments.append("")
-    return [[fragment for fragment in fragments if fragment] for fragments in alternatives]
+    return alternatives + _joined(fragments, groups), at
+
+
+def _joined(fragments: list[str], groups: list[list[list[str]]]) -> list[list[str]]:
+    """The alternatives of a part of an expression: one, or those of a group if they have longer texts than all else."""
+    texts = [text for text in fragments if text]
+    for group in groups:
+        texts += group[0] if len(group) == 1 else []
+    several = [group for group in groups if len(group) > 1 and all(group)]
+    best = max(several, key=_shortest, default=None)
+    return [texts] if best is None or _shortest(best) <= max(map(len, texts), default=0) else best
+
+
+def _shortest(group: list[list[str]]) -> int:
+    """The length of the longest text of each alternative, where it is least."""
+    return min(max(map(len, texts)) for texts in group)

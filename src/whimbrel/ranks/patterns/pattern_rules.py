@@ -6,7 +6,8 @@ a *key*: a text that it wants, which is in the trie. Where the key is found in a
 
 Of the texts that a pattern wants, its key is the one that the fewest patterns want. Texts are taken as they stand in
 the bytes of a pattern: between the wildcards of LIKE, and in a regular expression outside of groups, sets and escaped
-signs. Expressions come here only if they have a program, so that their syntax is known to be good.
+signs. A group that holds the whole expression is none. Expressions come here only if they have a program, so that their
+syntax is known to be good.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from whimbrel.compiled.helpers import Integer, hash_of_bytes
 from whimbrel.compiled.jit import helper, inlined, kernel
+from whimbrel.compiled.regex_atoms import after_opening
 from whimbrel.compiled.regex_programs import measure_programs, write_programs
 from whimbrel.compiled.views import read_only
 from whimbrel.model.limits import REGEX_BYTES
@@ -138,6 +140,25 @@ def _next_of_regex(data: np.ndarray, at: Integer, end: Integer) -> _Found:
     return (begin, end, end) if begin >= 0 else (end, end, end + 1)
 
 
+@helper
+def _inside(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer]:
+    """Begin and end of an expression without the groups that hold all of it, and without ^ and $ around them."""
+    while True:
+        begin: Integer = at + (at < end and data[at] == _HAT)
+        close: Integer = end - 1 - (at < end and data[end - 1] == _DOLLAR and data[end - 2] != _BACKSLASH)
+        if begin >= close or data[begin] != _OPEN or data[close] != _CLOSE:
+            return at, end
+        depth = 0
+        scan: Integer = begin
+        while scan < close and (depth > 0 or scan == begin):
+            depth += int(data[scan] == _OPEN) - int(data[scan] == _CLOSE)
+            scan = _after_set(data, scan) if data[scan] == _BRACKET else scan + 1 + (data[scan] == _BACKSLASH)
+        if scan != close or depth != 1:
+            return at, end
+        at, _ = after_opening(data, begin, end)
+        end = close
+
+
 @inlined
 def _next_text(data: np.ndarray, at: Integer, end: Integer, is_regex: bool) -> _Found:
     return _next_of_regex(data, at, end) if is_regex else _next_of_like(data, at, end)
@@ -156,6 +177,8 @@ def _choose_keys(
     alternatives = 0
     for rule in range(table.shape[0]):
         at, end = table[rule, BEGIN], table[rule, BEGIN] + table[rule, LENGTH]
+        if table[rule, PROGRAM] >= 0:
+            at, end = _inside(data, at, end)
         while at <= end:
             begin, stop, at = _next_text(data, at, end, table[rule, PROGRAM] >= 0)
             alternatives += begin == stop
@@ -166,6 +189,8 @@ def _choose_keys(
     for rule in range(table.shape[0]):
         at, end = table[rule, BEGIN], table[rule, BEGIN] + table[rule, LENGTH]
         is_regex = table[rule, PROGRAM] >= 0
+        if is_regex:
+            at, end = _inside(data, at, end)
         first, fewest = used, np.int64(-1)
         while at <= end:
             begin, stop, at = _next_text(data, at, end, is_regex)
