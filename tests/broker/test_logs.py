@@ -73,6 +73,9 @@ def test_lines_of_json_are_one_object_each() -> None:
         REQUEST_ID.set("r-1")
         logging.getLogger("whimbrel.access").info("GET /\n", extra={"fields": {"status": 200}})
         logging.getLogger("whimbrel.broker").debug("not this")
+        logging.getLogger("uvicorn.error").warning(
+            "nor this, which comes with each request of a stranger that is no HTTP"
+        )
         try:
             raise ValueError("no")
         except ValueError:

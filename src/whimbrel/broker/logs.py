@@ -10,8 +10,8 @@ from typing import TextIO
 
 from whimbrel.broker.requests.request_trace import REQUEST_ID
 
-_LEAST = {"whimbrel": logging.DEBUG, "uvicorn": logging.WARNING}
-"""Whose lines are written, and of which level at least: the server's own say nothing that the broker does not say."""
+_LEAST = {"whimbrel": logging.DEBUG, "uvicorn": logging.ERROR}
+"""Whose lines are written, and of which level at least. Strangers could fill a disk with the warnings of the server."""
 
 
 class JsonRecords(logging.Formatter):
