@@ -328,6 +328,14 @@ def test_a_stream_that_ends_for_good_says_why(broker: BrokerProcess) -> None:
             next(client.subscribe())
 
 
+def test_a_stream_tells_once_that_a_broker_cannot_be_reached(caplog: pytest.LogCaptureFixture) -> None:
+    following = Following("a = 1", None, None, {})
+    for _ in range(3):
+        following.failed("http://x", ConnectionRefusedError("refused"))
+        following.pause()
+    assert caplog.messages == ["http://x cannot be reached (refused): trying again until it can"]
+
+
 def test_a_stream_counts_what_was_dropped() -> None:
     following = Following("TRUE", None, None, {"policy": "drop-newest"})
     assert following.query == {"filter": "TRUE", "policy": "drop-newest"} and following.connecting() == {}

@@ -24,7 +24,7 @@ from whimbrel.pipeline import (
     statistics,
     transitions,
 )
-from whimbrel.pipeline.errors import OptionError
+from whimbrel.pipeline.errors import BadOption
 from whimbrel.pipeline.index.batches import gc
 from whimbrel.pipeline.index.store import IndexStore
 
@@ -105,7 +105,7 @@ def test_wrong_arguments_are_refused_at_the_call(
     if call is TransitionOptions:
         more: Any = {"time": "timestamp", "dwell": {1: 5.0}, option: wrong}
         call, arguments = transitions, {**good[transitions], "partial": True, "options": TransitionOptions(**more)}
-    with pytest.raises(OptionError) as raised:
+    with pytest.raises(BadOption) as raised:
         call(**arguments)
     assert raised.value.option == option
 
@@ -120,5 +120,5 @@ def test_streams_and_frames_at_rest_are_not_mistaken(good: dict[Call, dict[str, 
         (compile_index, "subscriptions", stream),
         (compile_index, "events", stream),
     ):
-        with pytest.raises(OptionError, match="a streaming DataFrame" if wrong is rest else "a DataFrame at rest"):
+        with pytest.raises(BadOption, match="a streaming DataFrame" if wrong is rest else "a DataFrame at rest"):
             call(**{**good[call], option: wrong})

@@ -13,7 +13,7 @@ import typer
 
 from whimbrel.cli.commands.installation import print_version
 from whimbrel.cli.terminal.console import say, say_json
-from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.errors import WhimbrelError, WrongUsage
 
 if TYPE_CHECKING:
     app: typer.Typer
@@ -90,7 +90,7 @@ def main() -> None:
 def run_program(app: typer.Typer) -> None:
     """Run a command line. Errors of the library and of the system end it with one sentence.
 
-    The status is 1, and 2 for a name that nothing has, as for all wrong usage.
+    The status is 1, and 2 for wrong usage.
     """
     sys.stdout = sys.stdout or _nowhere()  # None if it is closed
     sys.stderr = sys.stderr or _nowhere()
@@ -104,9 +104,7 @@ def run_program(app: typer.Typer) -> None:
             say_json({"error": type(error).__name__, "message": _sentence(error)})
         else:
             say(f"whimbrel: {_sentence(error)}")
-        from whimbrel.lab.measure.benchmark_results import UnknownName
-
-        sys.exit(2 if isinstance(error, UnknownName) else 1)
+        sys.exit(2 if isinstance(error, WrongUsage) else 1)
 
 
 def _nowhere() -> IO[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from whimbrel.client.errors import StreamEnded
 from whimbrel.client.wire import Message, pause, subscription_path
+
+logger = logging.getLogger("whimbrel.client")
 
 RECONNECT_REASONS = frozenset({"stopping", "slow-consumer", "token-changed"})
 """Reasons of an end after which a stream is opened again."""
@@ -92,6 +95,12 @@ class Following:
                 gap, self._gap = self._gap, None
                 yield Message(int(at.partition(".")[0]), at, msgspec.json.decode(data), dropped, gap)
                 self._last = at if self._is_durable else None
+
+    def failed(self, url: str, problem: Exception) -> None:
+        """Tell the log that the broker cannot be reached, once for all attempts in a row."""
+        if self._attempt == 0:
+            reason = str(problem) or type(problem).__name__
+            logger.warning("%s cannot be reached (%s): trying again until it can", url, reason)
 
     def pause(self, headers: Mapping[str, str] = {}) -> float:
         """Note the end of a connection, and return the seconds to wait before the next one."""

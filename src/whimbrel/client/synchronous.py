@@ -190,8 +190,8 @@ class Client:
                         wire.check(answer.status_code, answer.read())
                     for piece in answer.iter_raw():
                         yield from following.feed(piece)
-            except httpx.TransportError:
-                pass
+            except httpx.TransportError as error:
+                following.failed(self.url, error)
             except Refused as error:
                 if error.status not in wire.RETRY_STATUSES:
                     raise

@@ -2,7 +2,7 @@
 
 To add one, write a package with an object that has the methods of `model.dialects.Dialect`, and register it here.
 A dialect may do more: locate parts of a text (`model.dialects.Locating`), parse many texts to columns
-(`language.columnar.Columnar`), give hints for lint and explanations (`model.dialects.Hinting`).
+(`language.columnar.terms.Columnar`), give hints for lint and explanations (`model.dialects.Hinting`).
 """
 
 from __future__ import annotations

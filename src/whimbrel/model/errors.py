@@ -114,6 +114,10 @@ def _place(where: str, row: int | None) -> str:
     return f"event {row}: {where}" if where else f"event {row}"
 
 
+class WrongUsage(WhimbrelError):
+    """Something was asked for that there is not, or cannot be. Commands end with the status of wrong usage."""
+
+
 class OptionError(WhimbrelError, TypeError):
     """An option of a call has a value that it cannot have: what was `expected`, and what was `found`."""
 

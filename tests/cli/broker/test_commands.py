@@ -47,6 +47,22 @@ def test_a_token_is_made_offline_and_used_online(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments", [("--port", "99999"), ("--set", "nope=1"), ("--engine", "nope")], ids=lambda given: given[0]
+)
+def test_a_wrong_setting_is_wrong_usage(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    refused = whimbrel("serve", "--data", str(tmp_path / "data"), *arguments)
+    assert refused.returncode == 2 and refused.stderr.startswith("whimbrel: ")
+    assert not (tmp_path / "data").exists()
+
+
+def test_only_a_new_token_makes_a_data_directory(tmp_path: Path) -> None:
+    for command in (["list"], ["revoke", "a"], ["change", "a", "--scope", "publish"]):
+        refused = whimbrel("token", *command, "--data", str(tmp_path / "none"))
+        assert refused.returncode == 2 and "Expected the data directory of a broker" in refused.stderr
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
     ("line", "problem"),
     [('{"a": 1, "a": 2}', "'a' twice"), ('{"a":' * 5_000 + "1" + "}" * 5_000, "recursion"), ("[1]", "got `array`")],
     ids=["a key twice", "deep", "no object"],

@@ -14,7 +14,7 @@ import pytest
 from tests.pipeline.publishing import publish
 from whimbrel.engine.index import Index
 from whimbrel.pipeline import IndexStore
-from whimbrel.pipeline.errors import BadRecord, MissingVersion, NoBatch, OptionError, OtherIndex
+from whimbrel.pipeline.errors import BadOption, BadRecord, MissingVersion, NoBatch, OtherIndex
 from whimbrel.pipeline.index.batches import RECORDS_KEPT, BatchVersion, gc, recorded, version_of_batch
 
 
@@ -160,7 +160,7 @@ def test_gc_without_any_stream_keeps_the_newest_version(store: IndexStore) -> No
     ],
 )
 def test_gc_refuses_what_makes_no_sense(store: IndexStore, call: Callable[[Path], object], problem: str) -> None:
-    with pytest.raises(OptionError, match=problem):
+    with pytest.raises(BadOption, match=problem):
         call(store.path)
     assert store.versions() == [1]
 

@@ -10,7 +10,7 @@ from tests.pipeline.shop import SCHEMA, expected_pairs, make_events, make_filter
 from whimbrel import Index
 from whimbrel.engine.loader import RowNumbers
 from whimbrel.pipeline import IndexStore, compile_index, match
-from whimbrel.pipeline.errors import BadManifest, ColumnError, OptionError
+from whimbrel.pipeline.errors import BadManifest, BadOption, ColumnError
 from whimbrel.pipeline.index.shards import compile_bucket
 from whimbrel.pipeline.index.workers import open_version
 
@@ -212,10 +212,10 @@ def test_the_number_of_shards_is_fixed_by_the_first_version(spark: Any, tmp_path
     given = frame(spark, {1: "a = 1"})
     wrong: Any
     for wrong in (0, 2_000, True, 2.5, "2"):
-        with pytest.raises(OptionError, match="an integer from 1 to 1,024"):
+        with pytest.raises(BadOption, match="an integer from 1 to 1,024"):
             compile_index(given, tmp_path, shards=wrong)
     compile_index(given, tmp_path, shards=4)
-    with pytest.raises(OptionError, match="Expected 4, as in version 1, but got 3 - at shards"):
+    with pytest.raises(BadOption, match="Expected 4, as in version 1, but got 3 - at shards"):
         compile_index(given, tmp_path, shards=3)
     assert compile_index(given, tmp_path, shards=4).version == 2
 

@@ -17,7 +17,7 @@ from whimbrel import Filter
 from whimbrel.cli.main import app
 from whimbrel.lab.workloads import make
 from whimbrel.pipeline import backtest, compile_index
-from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.errors import BadOption, ColumnError
 
 pytestmark = pytest.mark.spark
 
@@ -126,9 +126,9 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
         backtest("a = 1", events, time="a")
     with pytest.raises(ColumnError, match="a column or field of this name, but got the columns a, s"):
         backtest("a = 1", events, time="b.c")
-    with pytest.raises(OptionError, match="a DataFrame at rest"):
+    with pytest.raises(BadOption, match="a DataFrame at rest"):
         backtest("a = 1", spark.readStream.schema("a int").json(str(tmp_path)))
-    with pytest.raises(OptionError, match="an integer of at least 0, but got -1 - at samples"):
+    with pytest.raises(BadOption, match="an integer of at least 0, but got -1 - at samples"):
         backtest("a = 1", events, samples=-1)
     empty = backtest("a = 1", events.limit(0), spark.createDataFrame([(1, "a = 1")], "id bigint, filter string"))
     assert (empty.events, empty.hits, empty.share, empty.known, empty.overlaps) == (0, 0, 0.0, 0, ())

@@ -217,9 +217,8 @@ async def near_misses(request: Request) -> Response:
 def _nearest(broker: Broker, principal: Principal, event: Event, limit: int) -> list[dict[str, object]]:
     if principal.sees_all:
         found = [one.to_dict() for one in broker.index.near_misses(event.plain, limit)]
-        durable = [one for one in found if isinstance(one["subscription"], int) and one["subscription"] >= 0]
-        names = broker.store.ids_of([int(str(one["subscription"])) for one in durable])
-        numbered = [(int(str(one["subscription"])), one) for one in durable]
+        numbered = [(number, one) for one in found if isinstance(number := one["subscription"], int) and number >= 0]
+        names = broker.store.ids_of([number for number, _ in numbered])
         return [one | {"subscription": names[number]} for number, one in numbered if number in names]
     held = [one for one in broker.subscriptions.page(principal, "", LOOKED_AT) if one.on == "events"]
     index = Index(broker.index.timestamps, broker.index.schema)

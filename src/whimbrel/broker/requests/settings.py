@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.errors import WrongUsage
 
 PREFIX = "WHIMBREL_"
 """Environment variables are WHIMBREL_PORT, WHIMBREL_DATA and so on."""
@@ -133,7 +133,7 @@ _LISTS = frozenset(name for name, value in msgspec.structs.asdict(Settings()).it
 """Settings that an environment variable gives with commas."""
 
 
-class BadSettings(WhimbrelError):
+class BadSettings(WrongUsage):
     """A setting that does not exist or has a wrong value."""
 
 

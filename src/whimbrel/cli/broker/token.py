@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -59,6 +60,7 @@ def change(
     """Give a token other rights: these and no others. Its filters follow, and its streams are closed."""
     rules = _rules(rule)
     if data is not None:
+        _check_there(data)
         _offline(data, lambda broker: broker.tokens.change(name, scope, tenant, rules))
         return
     from whimbrel.client import wire
@@ -78,6 +80,7 @@ def list_tokens(data: Data = None, url: Url = DEFAULT_URL, token: TokenOption = 
                 for one in broker.tokens.stored.values()
             ]
 
+        _check_there(data)
         found = _offline(data, shown)
     else:
         from whimbrel.client import wire
@@ -94,12 +97,19 @@ def revoke(
 ) -> None:
     """Revoke a token. Its subscriptions end and its streams are closed."""
     if data is not None:
+        _check_there(data)
         _offline(data, lambda broker: broker.tokens.revoke(name))
         return
     from whimbrel.client.wire import Call
 
     with connect(url, token, ca) as client:
         client.call(Call("DELETE", f"/tokens/{name}", repeatable=False))
+
+
+def _check_there(data: str) -> None:
+    """BadParameter if there is no such directory: only `create` makes one, for a broker that has not run yet."""
+    if not Path(data).is_dir():
+        raise typer.BadParameter(f"Expected the data directory of a broker, but got {data!r}", param_hint="--data")
 
 
 def _offline(data: str, work: Callable[[Broker], Awaitable[Any]]) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from whimbrel.lab.measure.machine import described, load
-from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.errors import WhimbrelError, WrongUsage
 from whimbrel.storage.atomic import replace_file
 
 Result = Mapping[str, Any]
@@ -51,8 +51,8 @@ class BenchSettings:
         return {name: getattr(self, name) for name in ("scale", "rivals", "repeat", "seconds")}
 
 
-class UnknownName(WhimbrelError, ValueError):
-    """No workload, rival, experiment or the like has that `name`; commands end with the status of wrong usage."""
+class UnknownName(WrongUsage, ValueError):
+    """No workload, rival, experiment or the like has that `name`."""
 
     def __init__(self, what: str, name: str, hint: str = "") -> None:
         self.name = name

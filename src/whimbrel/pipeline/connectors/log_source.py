@@ -43,7 +43,7 @@ from whimbrel.pipeline.connectors.broker_link import BrokerAddress
 from whimbrel.pipeline.connectors.files import local
 from whimbrel.pipeline.connectors.log_columns import read_batches
 from whimbrel.pipeline.connectors.log_place import LogPlace
-from whimbrel.pipeline.errors import ColumnError, OptionError, OtherLog
+from whimbrel.pipeline.errors import BadOption, ColumnError, OtherLog
 
 _COLUMNS: dict[str, tuple[t.DataType, ...]] = {
     "offset": (t.LongType(),),
@@ -92,7 +92,7 @@ class _Options:
     def of(cls, options: Any) -> _Options:
         fail = options.get("failOnDataLoss", "true").lower()
         if fail not in ("true", "false"):
-            raise OptionError("failOnDataLoss", fail, "true or false")
+            raise BadOption("failOnDataLoss", fail, "true or false")
         return cls(
             _place(options),
             _offset(options, "startingOffset", "earliest", ("earliest", "latest")),
@@ -122,7 +122,7 @@ class LogBatchReader(_RangeReader, DataSourceReader):
     def __init__(self, options: _Options, schema: pa.Schema) -> None:
         super().__init__(options, schema)
         if options.starting == "latest":
-            raise OptionError("startingOffset", "latest", "earliest or a number in a batch query")
+            raise BadOption("startingOffset", "latest", "earliest or a number in a batch query")
         with options.place.open() as log:  # a missing or foreign log is an error of the query, not of its first task
             _ = log.bounds
 
@@ -229,16 +229,16 @@ def _place(options: Any) -> LogPlace:
     path, url, token, ca = (options.get(name) or None for name in ("path", "url", "token", "ca"))
     if url is None:
         if path is None:
-            raise OptionError("path", options.get("path"), "the directory of a log, or the url of a broker")
+            raise BadOption("path", options.get("path"), "the directory of a log, or the url of a broker")
         if token is not None:
-            raise OptionError("token", "one", "no token with the directory of a log")
+            raise BadOption("token", "one", "no token with the directory of a log")
         if ca is not None:
-            raise OptionError("ca", ca, "no file of certificates with the directory of a log")
+            raise BadOption("ca", ca, "no file of certificates with the directory of a log")
         return LogPlace(str(local(path)))
     if path is not None:
-        raise OptionError("path", path, "either the directory of a log or the url of a broker")
+        raise BadOption("path", path, "either the directory of a log or the url of a broker")
     if not url.startswith(("http://", "https://")):
-        raise OptionError("url", url, "the address of a broker, with http:// or https://")
+        raise BadOption("url", url, "the address of a broker, with http:// or https://")
     return LogPlace(broker=BrokerAddress(url, token, ca))
 
 
@@ -247,12 +247,12 @@ def _offset(options: Any, name: str, default: str, words: tuple[str, ...]) -> st
     if text.lower() in words:
         return str(text.lower())
     if not text.isdecimal():
-        raise OptionError(name, text, f"{', '.join(words)} or an offset")
+        raise BadOption(name, text, f"{', '.join(words)} or an offset")
     return int(text)
 
 
 def _count(options: Any, name: str, least: int) -> int:
     text = options[name]
     if not text.isdecimal() or int(text) < least:
-        raise OptionError(name, text, f"a number of at least {least}")
+        raise BadOption(name, text, f"a number of at least {least}")
     return int(text)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import quote
 
-from whimbrel.pipeline.errors import OptionError, check_flag, check_seconds, check_type
+from whimbrel.pipeline.errors import BadOption, check_flag, check_seconds, check_type
 from whimbrel.storage.atomic import make_directory, place_directory, sync
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class StreamOptions:
         if self.every is not None:
             check_seconds("every", self.every)
             if self.once:
-                raise OptionError("once", self.once, "either every or once")
+                raise BadOption("once", self.once, "either every or once")
 
     def start(self, writer: DataStreamWriter, path: str | None = None) -> StreamingQuery:
         """Start a query that writes with this writer, to this path if it writes files."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 
-from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.errors import OptionError, WhimbrelError
 
 
 class PipelineError(WhimbrelError):
@@ -81,37 +81,36 @@ class RejectedSubscriptions(PipelineError):
         )
 
 
-class OptionError(PipelineError):
+class BadOption(PipelineError, OptionError):
     """An option with a value that is not allowed."""
 
     def __init__(self, option: str, found: object, expected: str) -> None:
-        self.option, self.found, self.expected = option, found, expected
-        super().__init__(f"Expected {expected}, but got {found!r} - at {option}")
+        OptionError.__init__(self, option, expected, repr(found))
 
 
 def check_type(option: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
-    """OptionError if the value of an option is of none of these types."""
+    """BadOption if the value of an option is of none of these types."""
     if not isinstance(value, kinds):
-        raise OptionError(option, value, expected)
+        raise BadOption(option, value, expected)
 
 
 def check_flag(option: str, value: object) -> None:
-    """OptionError if the value of an option is neither True nor False."""
+    """BadOption if the value of an option is neither True nor False."""
     check_type(option, value, bool, "True or False")
 
 
 def check_integer(option: str, value: object, least: int, most: int | None = None) -> None:
-    """OptionError if the value of an option is not an integer from `least` to `most`."""
+    """BadOption if the value of an option is not an integer from `least` to `most`."""
     number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
     if number < least or (most is not None and number > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most:,}"
-        raise OptionError(option, value, f"an integer {bounds}")
+        raise BadOption(option, value, f"an integer {bounds}")
 
 
 def check_seconds(option: str, value: object) -> None:
-    """OptionError if the value of an option is not a finite number of seconds from 0 on."""
+    """BadOption if the value of an option is not a finite number of seconds from 0 on."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise OptionError(option, value, "seconds, a number from 0 on")
+        raise BadOption(option, value, "seconds, a number from 0 on")
 
 
 class OtherLog(PipelineError):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from whimbrel.pipeline.errors import BadRecord, NoBatch, OptionError, OtherIndex, check_integer
+from whimbrel.pipeline.errors import BadOption, BadRecord, NoBatch, OtherIndex, check_integer
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.storage.atomic import create_file, make_directory
 from whimbrel.storage.lock import locked
@@ -110,14 +110,14 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
     check_integer("keep", keep, 1)
     check_integer("batches", batches, 1)
     if isinstance(forget, str) or not all(isinstance(query, str) for query in forget):
-        raise OptionError("forget", forget, "ids of queries")
+        raise BadOption("forget", forget, "ids of queries")
     store = IndexStore(path)
     store.newest()  # an error before any file is made, if there is no version
     with store.lock(), _lock(store):
         for query in forget:
             folder = _folder(store) / query
             if not folder.is_dir() or folder.parent != _folder(store):
-                raise OptionError("forget", query, f"a query of {', '.join(recorded(store)) or 'none'}")
+                raise BadOption("forget", query, f"a query of {', '.join(recorded(store)) or 'none'}")
             shutil.rmtree(folder)
         for query, pairs in recorded(store).items():
             for batch, _ in pairs[:-RECORDS_KEPT]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from whimbrel.pipeline.errors import ColumnError, OptionError, check_integer
+from whimbrel.pipeline.errors import BadOption, ColumnError, check_integer
 from whimbrel.pipeline.index.shards import BucketOutcome, compile_bucket
 from whimbrel.pipeline.index.statistics import sample_file, statistics
 from whimbrel.pipeline.index.store import ID_TYPES, IndexStore, Shard, VersionManifest
@@ -137,7 +137,7 @@ def _buckets(subscriptions: DataFrame, shards: int | None, parent: VersionManife
         check_integer("shards", shards, 1, MOST_SHARDS)
     if parent is not None:
         if shards not in (None, parent.buckets):
-            raise OptionError("shards", shards, f"{parent.buckets}, as in version {parent.version}")
+            raise BadOption("shards", shards, f"{parent.buckets}, as in version {parent.version}")
         return parent.buckets
     if shards is not None:
         return shards

@@ -6,21 +6,21 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from whimbrel.pipeline.errors import OptionError, check_type
+from whimbrel.pipeline.errors import BadOption, check_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
 def check_frame(option: str, value: object, streaming: bool | None = None) -> None:
-    """OptionError if the value of an option is no DataFrame, or not one at rest or streaming, as it should be."""
+    """BadOption if the value of an option is no DataFrame, or not one at rest or streaming, as it should be."""
     from pyspark.sql import DataFrame
 
     wanted = {None: "a DataFrame", True: "a streaming DataFrame", False: "a DataFrame at rest"}
     check_type(option, value, DataFrame, wanted[streaming])
     assert isinstance(value, DataFrame)
     if streaming is not None and value.isStreaming != streaming:
-        raise OptionError(option, wanted[value.isStreaming], wanted[streaming])
+        raise BadOption(option, wanted[value.isStreaming], wanted[streaming])
 
 
 def repeated(names: Iterable[str]) -> list[str]:

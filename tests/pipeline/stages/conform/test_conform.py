@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from whimbrel.model.values import Timestamp
-from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.errors import BadOption, ColumnError
 from whimbrel.pipeline.stages.conform.conform import Conformed, ConformError, conform
 
 pytestmark = pytest.mark.spark
@@ -284,7 +284,7 @@ def test_what_cannot_be_compared_is_an_error(spark: SparkSession) -> None:
         conform(events, SCHEMA, json="id")
     with pytest.raises(ConformError, match="both have id"):
         conform(events, SCHEMA, json="text")
-    with pytest.raises(OptionError, match="one of keep, drop, report, but got 'x'"):
+    with pytest.raises(BadOption, match="one of keep, drop, report, but got 'x'"):
         conform(events, SCHEMA, unknown="x")  # type: ignore[arg-type]
     with pytest.raises(ConformError, match="the schema to have columns"):
         conform(events, StructType([]))

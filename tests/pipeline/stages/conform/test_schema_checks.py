@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from whimbrel import Schema
 from whimbrel.model.schema import InvalidEvent
-from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.errors import BadOption, ColumnError
 from whimbrel.pipeline.stages.conform.conform import ConformError, conform
 from whimbrel.pipeline.stages.conform.schema_checks import ROWS_ONE_BY_ONE, SchemaCheck
 
@@ -235,7 +235,7 @@ def test_what_cannot_be_judged_is_an_error(spark: SparkSession) -> None:
         conform(events.drop("price"), schema, unknown="keep")
     with pytest.raises(ColumnError, match="string column with JSON"):
         conform(events, schema, json="raw")
-    with pytest.raises(OptionError, match="keep or report where events are JSON"):
+    with pytest.raises(BadOption, match="keep or report where events are JSON"):
         conform(events, schema, json="text", unknown="drop")
-    with pytest.raises(OptionError, match="one of keep, drop, report, but got 'x'"):
+    with pytest.raises(BadOption, match="one of keep, drop, report, but got 'x'"):
         conform(events, schema, unknown="x")  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from whimbrel.pipeline.connectors.sinks import FolderSink, RecordedSink, StreamOptions
-from whimbrel.pipeline.errors import ColumnError, OptionError, RemotePath
+from whimbrel.pipeline.errors import BadOption, ColumnError, RemotePath
 from whimbrel.pipeline.stages.deliver.deliver import DeliveredRows, deliver
 
 pytestmark = pytest.mark.spark
@@ -137,19 +137,19 @@ def test_at_rest(spark: SparkSession, pairs: DataFrame, owners: DataFrame, tmp_p
 
 def test_options_that_do_not_go_together(spark: SparkSession, pairs: DataFrame, tmp_path: Path) -> None:
     stream = spark.readStream.schema(pairs.schema).json(str(tmp_path))
-    with pytest.raises(OptionError, match="where the stream notes how far it is"):
+    with pytest.raises(BadOption, match="where the stream notes how far it is"):
         deliver(stream, tmp_path / "out")
-    with pytest.raises(OptionError, match="either every or once"):
+    with pytest.raises(BadOption, match="either every or once"):
         deliver(stream, tmp_path / "out", stream=StreamOptions(tmp_path / "c", every=1, once=True))
-    with pytest.raises(OptionError, match="whose checkpoint has an id"):
+    with pytest.raises(BadOption, match="whose checkpoint has an id"):
         deliver(stream, tmp_path / "out", stream=StreamOptions(tmp_path / "c"), run="r")
-    with pytest.raises(OptionError, match="a streaming DataFrame"):
+    with pytest.raises(BadOption, match="a streaming DataFrame"):
         deliver(pairs, tmp_path / "out", stream=StreamOptions(tmp_path / "c"))
-    with pytest.raises(OptionError, match="none but with a directory"):
+    with pytest.raises(BadOption, match="none but with a directory"):
         deliver(pairs, print, partition_by="owner")
     with pytest.raises(RemotePath):
         deliver(pairs, "s3://bucket/x", run="r")
-    with pytest.raises(OptionError, match="subscription or event"):
+    with pytest.raises(BadOption, match="subscription or event"):
         deliver(pairs, tmp_path / "out", group="x")  # type: ignore[arg-type]
 
 

@@ -11,10 +11,10 @@ from tests.pipeline.shop import SCHEMA, as_object, expected_pairs, make_events, 
 from whimbrel import Index
 from whimbrel.pipeline import IndexStore, MatchOptions, compile_index, explain, match
 from whimbrel.pipeline.errors import (
+    BadOption,
     ColumnError,
     KeyMissing,
     MissingVersion,
-    OptionError,
     RejectedSubscriptions,
     RemotePath,
 )
@@ -148,7 +148,7 @@ def test_the_key_is_event_id_or_id_or_named(spark: Any, store: Path) -> None:
     ],
 )
 def test_bad_options_are_refused(events: Any, store: Path, options: dict[str, Any], problem: str) -> None:
-    with pytest.raises(OptionError, match=problem):
+    with pytest.raises(BadOption, match=problem):
         match(events, store, **options)
 
 
@@ -163,7 +163,7 @@ def test_names_differ_in_case_and_come_twice(spark: Any, tmp_path: Path) -> None
 @pytest.mark.parametrize(("form", "key"), [("pairs", "Subscription"), ("lists", "SUBSCRIPTIONS")])
 def test_a_key_is_not_named_like_the_output_column(spark: Any, store: Path, form: str, key: str) -> None:
     frame = spark.createDataFrame([(1,)], f"{key} int")
-    with pytest.raises(OptionError, match=f"another name than that of the output column, but got '{key}' - at key"):
+    with pytest.raises(BadOption, match=f"another name than that of the output column, but got '{key}' - at key"):
         match(frame, store, key=key, form=form)
 
 
@@ -349,7 +349,7 @@ def test_a_corrupt_shard_is_named_on_the_driver(spark: Any, events: Any, subscri
 def test_a_stream_is_matched_by_every_task_against_all_shards(spark: Any, store: Path) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("value AS id", "CAST(value AS int) AS a")
     assert match(stream, store, budget=1).isStreaming
-    with pytest.raises(OptionError, match="replicate or auto for a stream"):
+    with pytest.raises(BadOption, match="replicate or auto for a stream"):
         match(stream, store, plan="shard")
 
 

@@ -20,7 +20,7 @@ from whimbrel import Filter, Index
 from whimbrel.log import LogWriter
 from whimbrel.pipeline import IndexStore, match, match_stream
 from whimbrel.pipeline.connectors.log_source import WhimbrelSource
-from whimbrel.pipeline.errors import MissingVersion, OptionError
+from whimbrel.pipeline.errors import BadOption, MissingVersion
 from whimbrel.pipeline.index.batches import gc, recorded
 
 pytestmark = pytest.mark.spark
@@ -236,7 +236,7 @@ def test_what_cannot_be_streamed_is_refused_at_once(pipeline: Pipeline, tmp_path
     with pytest.raises(MissingVersion, match="there is none"):
         match_stream(pipeline.events(), tmp_path / "nowhere")
     publish(pipeline.index, {1: "a < 5"})
-    with pytest.raises(OptionError, match="a streaming DataFrame"):
+    with pytest.raises(BadOption, match="a streaming DataFrame"):
         match_stream(pipeline.spark.range(3), pipeline.index)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from tests.pipeline.publishing import publish
 from tests.publications.model import ARROW, FILTERS, LATER, SCHEMA, Model, history
-from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
+from whimbrel.pipeline.errors import BadOption, ColumnError, KeyMissing
 from whimbrel.pipeline.index.batches import gc
 from whimbrel.pipeline.stages.transitions.transitions import TransitionOptions, export_publications, transitions
 from whimbrel.pipeline.stages.transitions.update_cells import bucket_numbers
@@ -162,11 +162,11 @@ def test_bad_arguments_are_refused_before_anything_runs(spark: SparkSession, tmp
     index = tmp_path / "index"
     at_rest = spark.createDataFrame([], SCHEMA)
     for error, call in [
-        (OptionError, lambda: transitions(at_rest, index, key="key")),
-        (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(buckets=0))),
-        (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(buckets=2.5))),  # type: ignore[arg-type]
-        (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(unset="tags"))),
-        (OptionError, lambda: transitions(stream.withColumnRenamed("key", "Kind"), index, key="Kind")),
+        (BadOption, lambda: transitions(at_rest, index, key="key")),
+        (BadOption, lambda: transitions(stream, index, key="key", options=TransitionOptions(buckets=0))),
+        (BadOption, lambda: transitions(stream, index, key="key", options=TransitionOptions(buckets=2.5))),  # type: ignore[arg-type]
+        (BadOption, lambda: transitions(stream, index, key="key", options=TransitionOptions(unset="tags"))),
+        (BadOption, lambda: transitions(stream.withColumnRenamed("key", "Kind"), index, key="Kind")),
         (KeyMissing, lambda: transitions(stream, index, key="nobody")),
         (ColumnError, lambda: transitions(stream, index, key="d")),
         (ColumnError, lambda: transitions(stream, index, key="key", sequence="b")),

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from whimbrel.model.schema import Schema
-from whimbrel.pipeline.errors import ColumnError, OptionError, PipelineError, check_type
+from whimbrel.pipeline.errors import BadOption, ColumnError, PipelineError, check_type
 from whimbrel.pipeline.spark.expressions import literal, name, struct
 from whimbrel.pipeline.spark.frames import check_frame, positional
 from whimbrel.pipeline.spark.transfer import READABLE, plan_transfer
@@ -72,7 +72,7 @@ def conform(
     Unknown columns are reported (the default), or are no part of the event and kept or dropped.
     """
     if unknown not in (None, *get_args(Unknown)):
-        raise OptionError("unknown", unknown, f"one of {', '.join(get_args(Unknown))}")
+        raise BadOption("unknown", unknown, f"one of {', '.join(get_args(Unknown))}")
     check_frame("events", events)
     check_type("schema", schema, (StructType, Schema), "a StructType or a Schema")
     check_type("json", json, (str, NoneType), "the name of a column")
@@ -102,7 +102,7 @@ def _by_rules(events: DataFrame, schema: Schema, unknown: Unknown, json: str | N
     else:
         _check_json(events, json)
         if unknown == "drop":
-            raise OptionError("unknown", unknown, "keep or report where events are JSON, which stays as it is")
+            raise BadOption("unknown", unknown, "keep or report where events are JSON, which stays as it is")
         places = [names.index(json)]
     check = SchemaCheck(
         schema, tuple(places), tuple(names[place] for place in places), unknown == "report", json is not None

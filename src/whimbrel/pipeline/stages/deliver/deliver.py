@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from whimbrel.pipeline.connectors.sinks import FolderSink, RecordedSink, Sink, StreamOptions, WriteRows
-from whimbrel.pipeline.errors import ColumnError, OptionError, check_type
+from whimbrel.pipeline.errors import BadOption, ColumnError, check_type
 from whimbrel.pipeline.index.store import local_path
 from whimbrel.pipeline.spark.expressions import column, literal, name
 from whimbrel.pipeline.spark.frames import check_frame, repeated
@@ -56,7 +56,7 @@ def deliver(
     shape = DeliveredRows(group, owners, events)
     delivered = shape(matches)
     if not (isinstance(to, str | os.PathLike | Sink) or callable(to)):
-        raise OptionError("to", to, "a directory, a function or an object with write")
+        raise BadOption("to", to, "a directory, a function or an object with write")
     check_type("format", format, str, "the name of a format")
     check_type("run", run, (str, NoneType), "the name of a run")
     check_type("stream", stream, (StreamOptions, NoneType), "StreamOptions")
@@ -64,21 +64,21 @@ def deliver(
     folders = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     directory = os.fspath(to) if isinstance(to, str | os.PathLike) else None
     if folders and directory is None:
-        raise OptionError("partition_by", folders, "none but with a directory")
+        raise BadOption("partition_by", folders, "none but with a directory")
     if not set(folders) <= set(delivered.columns):
-        raise OptionError("partition_by", partition_by, f"columns of {', '.join(delivered.columns)}")
+        raise BadOption("partition_by", partition_by, f"columns of {', '.join(delivered.columns)}")
     if not matches.isStreaming:
         if stream is not None:
-            raise OptionError("matches", "a DataFrame at rest", "a streaming DataFrame with stream")
+            raise BadOption("matches", "a DataFrame at rest", "a streaming DataFrame with stream")
         if directory is not None and run is None:
             delivered.write.format(format).partitionBy(*folders).mode("errorifexists").save(directory)
         else:
             _writer(to, format, folders)(delivered, run or secrets.token_hex(8), 0)
         return None
     if run is not None:
-        raise OptionError("run", run, "none with a stream, whose checkpoint has an id")
+        raise BadOption("run", run, "none with a stream, whose checkpoint has an id")
     if stream is None:
-        raise OptionError("stream", None, "StreamOptions with a checkpoint, where the stream notes how far it is")
+        raise BadOption("stream", None, "StreamOptions with a checkpoint, where the stream notes how far it is")
     if directory is not None and group is None and events is None:
         return stream.start(delivered.writeStream.format(format).partitionBy(*folders), directory)
     home = local_path(stream.checkpoint)
@@ -117,7 +117,7 @@ class DeliveredRows:
 
     def __post_init__(self) -> None:
         if self.group not in (None, *get_args(Group)):
-            raise OptionError("group", self.group, "subscription or event")
+            raise BadOption("group", self.group, "subscription or event")
         for option, frame in (("owners", self.owners), ("events", self.events)):
             if frame is not None:
                 check_frame(option, frame)

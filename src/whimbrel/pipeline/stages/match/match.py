@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from whimbrel.pipeline.errors import OptionError, RejectedSubscriptions, check_flag, check_type
+from whimbrel.pipeline.errors import BadOption, RejectedSubscriptions, check_flag, check_type
 from whimbrel.pipeline.index.batches import BatchVersion
 from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest
@@ -132,7 +132,7 @@ def _plan(
     choose_plan(plan, (), options.budget)  # refuses bad options before anything is compiled
     if events.isStreaming:
         if plan == "shard":
-            raise OptionError("plan", plan, "replicate or auto for a stream, whose rows cannot be put together again")
+            raise BadOption("plan", plan, "replicate or auto for a stream, whose rows cannot be put together again")
         plan = "replicate"
     store = IndexStore(subscriptions if isinstance(subscriptions, str | os.PathLike) else _compiled(subscriptions))
     manifest = store.manifest(options.version)
@@ -213,9 +213,9 @@ class ShardPlan:
 def choose_plan(plan: str, shards: Sequence[Shard], budget: int | None = None) -> ShardPlan:
     """The plan of this name; with `auto` the one that fits the sizes."""
     if plan not in PLANS:
-        raise OptionError("plan", plan, f"one of {', '.join(PLANS)}")
+        raise BadOption("plan", plan, f"one of {', '.join(PLANS)}")
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0):
-        raise OptionError("budget", budget, "a number of bytes above 0")
+        raise BadOption("budget", budget, "a number of bytes above 0")
     # By default half of the memory of this host: Spark and other processes get the other half.
     allowed = budget or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     size = sum(shard.bytes for shard in shards)

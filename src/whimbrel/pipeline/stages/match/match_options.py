@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.connectors.files import DEFAULT_KEYS
-from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError, check_integer, check_type
+from whimbrel.pipeline.errors import BadOption, ColumnError, KeyMissing, check_integer, check_type
 from whimbrel.pipeline.spark.transfer import ColumnTransfer, FieldPath, plan_transfer
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class MatchOptions:
     def key_columns(self, columns: Sequence[str]) -> tuple[int, ...]:
         """The numbers of the key columns; an error if the options and columns do not go together."""
         if self.form not in FORMS:
-            raise OptionError("form", self.form, f"one of {', '.join(FORMS)}")
+            raise BadOption("form", self.form, f"one of {', '.join(FORMS)}")
         if self.key is None:
             found = [name for name in DEFAULT_KEYS if name in columns][:1]
             if not found:
@@ -52,7 +52,7 @@ class MatchOptions:
             names = self.key if isinstance(self.key, Iterable) else ()
             found = [self.key] if isinstance(self.key, str) else list(names)
             if not found or not all(isinstance(name, str) for name in found):
-                raise OptionError("key", self.key, "the name of a column, or several")
+                raise BadOption("key", self.key, "the name of a column, or several")
         for name in found:
             if name not in columns:
                 raise KeyMissing([name], columns)
@@ -61,7 +61,7 @@ class MatchOptions:
         output = SUBSCRIPTION if self.form == "pairs" else SUBSCRIPTIONS
         for name in found:
             if name.lower() == output:  # Spark would not tell the two apart
-                raise OptionError("key", name, "another name than that of the output column")
+                raise BadOption("key", name, "another name than that of the output column")
         return tuple(columns.index(name) for name in found)
 
     def transfer(self, schema: StructType, attributes: Collection[str] | None) -> ColumnTransfer:

@@ -26,9 +26,9 @@ from pyspark.sql.types import DataType
 from whimbrel.model.event import attribute_names
 from whimbrel.model.subscription import Id
 from whimbrel.pipeline.errors import (
+    BadOption,
     ColumnError,
     KeyMissing,
-    OptionError,
     check_flag,
     check_integer,
     check_seconds,
@@ -71,7 +71,7 @@ class _Columns:
         return [name for name in astuple(self) if name is not None]
 
     def check(self, updates: DataFrame) -> None:
-        """OptionError, KeyMissing or ColumnError if a column is not there, or is of a wrong type."""
+        """BadOption, KeyMissing or ColumnError if a column is not there, or is of a wrong type."""
         wanted: dict[str, tuple[tuple[type[DataType], ...], str]] = {
             "key": ((t.StringType, t.IntegralType), "text or integers"),
             "sequence": ((t.IntegralType, t.TimestampType), "integers or timestamps"),
@@ -85,7 +85,7 @@ class _Columns:
                 continue
             check_type(role, name, str, "the name of a column")
             if role == "key" and name.lower() in _OUTPUT:  # the result would have it twice
-                raise OptionError(role, name, f"another name than {', '.join(_OUTPUT)}")
+                raise BadOption(role, name, f"another name than {', '.join(_OUTPUT)}")
             if updates.columns.count(name) != 1:
                 raise KeyMissing([name], updates.columns)
             kind = updates.schema[name].dataType
@@ -208,7 +208,7 @@ def transitions(
 
 
 def _check_options(options: TransitionOptions, partial: bool, leave: bool | Collection[Id], kind: str) -> None:
-    """OptionError if an option has a value that it cannot have; `kind` is that of the ids."""
+    """BadOption if an option has a value that it cannot have; `kind` is that of the ids."""
     check_integer("buckets", options.buckets, 1, MOST_BUCKETS)
     check_type("lateness", options.lateness, str, "a time such as 10 minutes")
     check_type("timestamps", options.timestamps, Iterable, "names of attributes")
@@ -223,15 +223,15 @@ def _check_options(options: TransitionOptions, partial: bool, leave: bool | Coll
     if not isinstance(leave, bool):
         _check_ids("leave", leave, kind)
     if options.unset is not None and not partial:
-        raise OptionError("unset", options.unset, "partial=True with it")
+        raise BadOption("unset", options.unset, "partial=True with it")
 
 
 def _check_ids(option: str, ids: object, kind: str) -> None:
-    """OptionError if these are not ids of the kind that the index has."""
+    """BadOption if these are not ids of the kind that the index has."""
     wanted = str if kind == "string" else int
     is_several = isinstance(ids, Collection) and not isinstance(ids, str)
     if not is_several or not all(isinstance(id, wanted) and not isinstance(id, bool) for id in ids):  # type: ignore[attr-defined]
-        raise OptionError(option, ids, f"ids of kind {kind}")
+        raise BadOption(option, ids, f"ids of kind {kind}")
 
 
 def _arrow(frame: DataFrame, column: Column) -> pa.DataType:
