@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from whimbrel.storage.atomic import create_file, make_directory, place_directory, replace_file
+from whimbrel.storage.atomic import create_file, make_directory, place_directory, replace_file, staged_file
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
@@ -31,6 +31,19 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
         with pytest.raises(OSError, match=r"No space left on device: '.*/(file|other)'"):
             write()
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_that_the_caller_writes_gets_its_name_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for durable in (True, False):
+        with staged_file(path, durable) as staged:
+            staged.write_bytes(b"new")
+            assert not path.exists()
+        assert path.read_bytes() == b"new" and os.listdir(tmp_path) == ["file"]
+        with pytest.raises(UnicodeEncodeError), staged_file(path, durable) as staged:
+            staged.write_text("\ud800", encoding="utf-8")
+        assert path.read_bytes() == b"new" and os.listdir(tmp_path) == ["file"]
+        path.unlink()
 
 
 def test_one_of_many_creates_a_file(tmp_path: Path) -> None:

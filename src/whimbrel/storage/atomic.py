@@ -16,9 +16,27 @@ from pathlib import Path
 
 def replace_file(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     """Write `pieces` to `path`, replacing the file that is there. Readers see the old file or the new one."""
-    with _temporary_file(path, pieces) as temporary:
+    with staged_file(path) as temporary:
+        _write(temporary, path, pieces)
+
+
+@contextmanager
+def staged_file(path: Path, durable: bool = True) -> Iterator[Path]:
+    """A name beside `path` under which a file is written: at the end it gets its name, after an error it is deleted.
+
+    Without `durable` nothing is synced: a power cut may lose the file.
+    """
+    temporary = _beside(path)
+    try:
+        yield temporary
+        if durable:
+            with named_errors(path):
+                sync(temporary)
         temporary.rename(path)
-    sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+    if durable:
+        sync(path.parent)
 
 
 def create_file(path: Path, content: bytes) -> bool:
@@ -26,12 +44,17 @@ def create_file(path: Path, content: bytes) -> bool:
 
     Of several processes that do this at once, exactly one succeeds. The name is on disk in either case.
     """
-    with _temporary_file(path, [content]) as temporary:
-        try:
-            os.link(temporary, path)
-            created = True
-        except FileExistsError:
-            created = False
+    temporary = _beside(path)
+    try:
+        _write(temporary, path, [content])
+        with named_errors(path):
+            sync(temporary)
+        os.link(temporary, path)
+        created = True
+    except FileExistsError:
+        created = False
+    finally:
+        temporary.unlink(missing_ok=True)
     sync(path.parent)
     return created
 
@@ -80,16 +103,13 @@ def named_errors(path: str | Path) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _temporary_file(path: Path, pieces: Iterable[bytes | memoryview]) -> Iterator[Path]:
-    """A synced file beside `path` with this content. It is deleted on exit if it still has its temporary name."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with named_errors(path), temporary.open("xb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
+def _beside(path: Path) -> Path:
+    """A temporary name for a file in the same directory."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+def _write(temporary: Path, path: Path, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write a new file; errors name the path that it will have."""
+    with named_errors(path), temporary.open("xb") as file:
+        for piece in pieces:
+            file.write(piece)

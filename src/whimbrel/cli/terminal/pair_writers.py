@@ -7,7 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 import typer
 
 from whimbrel.cli.terminal.console import plain, to_json
-from whimbrel.storage.atomic import named_errors
+from whimbrel.storage.atomic import named_errors, staged_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,19 +168,12 @@ def _make(format: PairFormat, stream: IO[bytes], kind: str) -> PairWriter:
 def _replacing(output: Path) -> Iterator[IO[bytes]]:
     """A file that is written beside its place and then moved there; a device or a pipe is written directly."""
     target = Path(os.path.realpath(output))
-    beside = target.with_name(f".{target.name}.{os.getpid()}.partial")
     moves = target.is_file() or not target.exists()
-    try:
-        stream = (beside if moves else target).open("wb")
-    except OSError as error:
-        problem = f"Expected a file to write, but got {plain(str(output))!r}: {error.strerror}"
-        raise typer.BadParameter(problem, param_hint="--output") from None
-    try:
+    with staged_file(target, durable=False) if moves else nullcontext(target) as place:
+        try:
+            stream = place.open("wb")
+        except OSError as error:
+            problem = f"Expected a file to write, but got {plain(str(output))!r}: {error.strerror}"
+            raise typer.BadParameter(problem, param_hint="--output") from None
         with named_errors(output), stream:
             yield stream
-        if moves:
-            beside.replace(target)
-    except BaseException:
-        if moves:
-            beside.unlink(missing_ok=True)
-        raise

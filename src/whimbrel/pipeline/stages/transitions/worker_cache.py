@@ -20,6 +20,7 @@ from whimbrel.pipeline.spark.transfer import ColumnTransfer
 from whimbrel.publications.changes import Matches
 from whimbrel.publications.index_version import IndexVersion
 from whimbrel.publications.publications import Publications
+from whimbrel.storage.atomic import staged_file
 
 BUCKETS_KEPT = 4_096
 _VERSIONS_KEPT = 8
@@ -72,9 +73,12 @@ def write_part(folder: Path, token: str, states: pa.Table, matches: Matches) -> 
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         table = states.append_column("matches", matches.to_lists()).combine_chunks()
-        with pa.OSFile(str(folder / f"{token}.new"), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        with (
+            staged_file(folder / token, durable=False) as staged,
+            pa.OSFile(str(staged), "wb") as file,
+            pa.ipc.new_stream(file, table.schema) as writer,
+        ):
             writer.write_table(table)
-        (folder / f"{token}.new").rename(folder / token)
 
 
 def read_part(folder: Path, token: str, bound: int) -> tuple[pa.Table, Matches] | None:
