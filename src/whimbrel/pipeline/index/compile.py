@@ -21,7 +21,7 @@ from whimbrel.pipeline.errors import BadOption, ColumnError, check_integer
 from whimbrel.pipeline.index.shards import BucketOutcome, compile_bucket
 from whimbrel.pipeline.index.statistics import sample_file, statistics
 from whimbrel.pipeline.index.store import ID_TYPES, IndexStore, Shard, VersionManifest
-from whimbrel.pipeline.spark.frames import check_frame, repeated
+from whimbrel.pipeline.spark.dataframes import check_frame, repeated
 
 SHARD_SUBSCRIPTIONS = 1_000_000
 """Subscriptions of a shard, roughly: a task holds their text in memory, and each shard reads every event."""

@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType
 from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.errors import check_type
 from whimbrel.pipeline.index.store import IndexStore
-from whimbrel.pipeline.spark.frames import check_frame, positional
+from whimbrel.pipeline.spark.dataframes import check_frame, positional
 from whimbrel.pipeline.spark.transfer import FieldPath, plan_transfer
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)

@@ -26,8 +26,8 @@ from whimbrel.pipeline.errors import ColumnError, check_integer, check_type
 from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.index.workers import open_version
+from whimbrel.pipeline.spark.dataframes import check_frame, positional, repeated
 from whimbrel.pipeline.spark.expressions import name, variant_field, variant_get
-from whimbrel.pipeline.spark.frames import check_frame, positional, repeated
 from whimbrel.pipeline.stages.conform.exact_cast import exact_cast
 from whimbrel.pipeline.stages.match.match import match
 from whimbrel.pipeline.stages.match.match_options import MatchOptions

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.pipeline.errors import ColumnError
-from whimbrel.pipeline.spark.frames import repeated
+from whimbrel.pipeline.spark.dataframes import repeated
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -19,8 +19,8 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from whimbrel.model.schema import Schema
 from whimbrel.pipeline.errors import BadOption, ColumnError, PipelineError, check_type
+from whimbrel.pipeline.spark.dataframes import check_frame, positional
 from whimbrel.pipeline.spark.expressions import literal, name, struct
-from whimbrel.pipeline.spark.frames import check_frame, positional
 from whimbrel.pipeline.spark.transfer import READABLE, plan_transfer
 from whimbrel.pipeline.stages.conform import type_checks
 from whimbrel.pipeline.stages.conform.schema_checks import SchemaCheck

@@ -23,8 +23,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from whimbrel.pipeline.connectors.sinks import FolderSink, RecordedSink, Sink, StreamOptions, WriteRows
 from whimbrel.pipeline.errors import BadOption, ColumnError, check_type
 from whimbrel.pipeline.index.store import local_path
+from whimbrel.pipeline.spark.dataframes import check_frame, repeated
 from whimbrel.pipeline.spark.expressions import column, literal, name
-from whimbrel.pipeline.spark.frames import check_frame, repeated
 
 Target: TypeAlias = "str | os.PathLike[str] | Sink | WriteRows"
 Group = Literal["subscription", "event"]

@@ -24,7 +24,7 @@ from whimbrel.pipeline.index.batches import BatchVersion
 from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest
 from whimbrel.pipeline.index.workers import verify_shard
-from whimbrel.pipeline.spark.frames import check_frame, positional
+from whimbrel.pipeline.spark.dataframes import check_frame, positional
 from whimbrel.pipeline.stages.match.match_options import SUBSCRIPTION, SUBSCRIPTIONS, MatchJob, MatchOptions
 from whimbrel.pipeline.stages.match.task import MatchTask
 

@@ -35,7 +35,7 @@ from whimbrel.pipeline.errors import (
     check_type,
 )
 from whimbrel.pipeline.index.store import ID_TYPES, IndexStore
-from whimbrel.pipeline.spark.frames import check_frame, positional
+from whimbrel.pipeline.spark.dataframes import check_frame, positional
 from whimbrel.pipeline.spark.transfer import plan_transfer
 from whimbrel.pipeline.stages.transitions.update_cells import CellWriter, bucket_numbers
 from whimbrel.publications.transition_rules import TransitionRules
