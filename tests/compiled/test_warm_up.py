@@ -85,10 +85,14 @@ def started(fresh: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_it_begins_once(started: list[str]) -> None:
-    one = warm_up.WarmUp(kernel(empty=True), TARGET)
+    one = warm_up.WarmUp(kernel(empty=True), TARGET, idle)
     one.begin()
     one.begin()
     assert started == [TARGET]
+
+
+def idle() -> None:
+    """Compile nothing while waiting."""
 
 
 def sleeper() -> subprocess.Popen[bytes]:
@@ -96,7 +100,7 @@ def sleeper() -> subprocess.Popen[bytes]:
 
 
 def test_not_where_it_is_compiled(started: list[str]) -> None:
-    warm_up.WarmUp(kernel(empty=False), TARGET).begin()
+    warm_up.WarmUp(kernel(empty=False), TARGET, idle).begin()
     assert not started
 
 
@@ -112,7 +116,7 @@ def test_not_where_it_is_unwanted(started: list[str], monkeypatch: pytest.Monkey
         monkeypatch.setattr(sys, "frozen", True, raising=False)
     else:
         monkeypatch.setattr(sys, "executable", "/usr/bin/uwsgi" if reason == "other interpreter" else None)
-    warm_up.WarmUp(kernel(empty=True), TARGET).begin()
+    warm_up.WarmUp(kernel(empty=True), TARGET, idle).begin()
     assert not started
 
 
@@ -133,20 +137,29 @@ def test_a_directory_that_is_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -
     real = warm_up._start
     monkeypatch.setattr(warm_up, "_start", lambda index, target: real("/nowhere/at/all/match.nbi", target))
     awaited = kernel(empty=True)
-    warm_up.WarmUp(awaited, TARGET).begin()
+    warm_up.WarmUp(awaited, TARGET, idle).begin()
     assert awaited._cache.awaited is None
 
 
 def test_waiting_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "PATIENCE", 0.01)
     process = sleeper()
-    warm_up._wait(process, os.getpid())
+    calls: list[str] = []
+    for _ in range(2):
+        warm_up._wait(process, os.getpid(), lambda: calls.append("meanwhile"))
+        assert process.returncode is not None and calls == ["meanwhile"]  # only while it ran
+
+
+def test_what_fails_meanwhile_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm_up, "PATIENCE", 0.01)
+    process = sleeper()
+    warm_up._wait(process, os.getpid(), lambda: 1 // 0)
     assert process.returncode is not None
 
 
 def test_a_fork_leaves_it_alone() -> None:
     process = sleeper()
-    warm_up._wait(process, os.getpid() + 1)
+    warm_up._wait(process, os.getpid() + 1, idle)
     warm_up._end(process, os.getpid() + 1)
     assert process.poll() is None
     warm_up._end(process, os.getpid())
@@ -157,7 +170,7 @@ def test_what_was_begun_is_waited_for_once(fresh: None, monkeypatch: pytest.Monk
     process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
     monkeypatch.setattr(warm_up, "_start", lambda index, target: process)
     awaited = kernel(empty=True)
-    warm_up.WarmUp(awaited, TARGET).begin()
+    warm_up.WarmUp(awaited, TARGET, idle).begin()
     assert awaited._cache.awaited is not None
     assert awaited._cache.load_overload((), None) is None
     assert process.returncode == 0

@@ -2,7 +2,8 @@
 
 Where nothing is compiled yet, compiling is most of what the first load and the first match take. A `WarmUp` compiles
 some kernels in another process while this process compiles others. The first call of the kernel that is waited for
-waits for that process, and compiles for itself if nothing comes of it. Failures are silent: the only loss is time.
+waits for that process, compiles meanwhile what may be wanted next, and compiles for itself if nothing comes of it.
+Failures are silent: the only loss is time.
 
 - At most one process per cache directory, by a lock on a file in it: many that start at once do not multiply.
 - None where there is one core, in a process of `multiprocessing`, where the cache cannot be written, where compiling
@@ -63,12 +64,14 @@ def tell_if_cold(kernel: object) -> None:
 class WarmUp:
     """Compiles kernels in a second process, once. `awaited` is the kernel whose first call waits for that process.
 
-    `target` names the function that the process calls, as "package.module:function".
+    `target` names the function that the process calls, as "package.module:function". `meanwhile` compiles something
+    while this process waits.
     """
 
-    def __init__(self, awaited: Callable[..., object], target: str) -> None:
+    def __init__(self, awaited: Callable[..., object], target: str, meanwhile: Callable[[], None]) -> None:
         self._awaited = awaited
         self._target = target
+        self._meanwhile = meanwhile
         self._begun = threading.Lock()  # taken once, never released
 
     def begin(self) -> None:
@@ -83,7 +86,7 @@ class WarmUp:
             process = _start(str(cache.index_path), self._target)
             if process is not None:
                 atexit.register(_end, process, os.getpid())
-                cache.awaited = partial(_wait, process, os.getpid())
+                cache.awaited = partial(_wait, process, os.getpid(), self._meanwhile)
 
     def run(self, compile_kernels: Callable[[], None]) -> None:
         """What `target` calls in the second process: compile, if the cache is the same one, until the parent ends."""
@@ -127,14 +130,18 @@ def _start(index: str, target: str) -> Popen[bytes] | None:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
             SWITCH: "0",
+            "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1",  # messages that nobody reads are coloured else
         }
         return Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, env=environment, pass_fds=[lock.descriptor])
     finally:
         lock.release()  # the process has inherited it
 
 
-def _wait(process: Popen[bytes], owner: int) -> None:
+def _wait(process: Popen[bytes], owner: int, meanwhile: Callable[[], None]) -> None:
     if os.getpid() == owner:  # a fork has no claim on the children of its parent
+        if process.poll() is None:
+            with suppress(Exception):
+                meanwhile()
         try:
             process.wait(PATIENCE)
         except TimeoutExpired:

@@ -1,7 +1,8 @@
 """Which kernels of the engine are compiled in a second process while the first load compiles its own.
 
 `Index.add_many` begins it, as does an index that makes its head a segment; the first call of `match` waits for it. It
-begins with the kernels of chunks, which loading uses last, so that both processes are done at about the same time.
+begins with the kernels of chunks, which loading uses last, so that both processes are done at about the same time. The
+one that waits compiles what encodes tables.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from whimbrel.engine.access.kernel import match
 from whimbrel.engine.access.registry import KINDS
 from whimbrel.engine.access.shared.plan import Plan, Weights
 from whimbrel.ranks.clauses.clauses import Clauses
-
-WARM_UP = WarmUp(match, f"{__name__}:compile_all")
+from whimbrel.ranks.dictionary_builder import Constants, build_dictionary
+from whimbrel.ranks.encoding.event_encoder import EventEncoder
 
 
 def compile_all() -> None:
@@ -37,6 +38,14 @@ def compile_match() -> None:
     entry_for(match, np.empty(0, np.int64), 0, 0, True)
 
 
+def compile_table_encoding() -> None:
+    """Encode a table of a text and a number."""
+    import pyarrow as pa
+
+    dictionary = build_dictionary(["a", "b"], [Constants(strings=[["x"]]), Constants(numbers=[1])])
+    EventEncoder(dictionary).encode(pa.table({"a": ["x"], "b": [1]}))
+
+
 def compile_chunks() -> None:
     """Lay out a chunk of one conjunction, of one item."""
     one, zero = np.ones(1, np.int32), np.zeros(1, np.int64)
@@ -46,3 +55,6 @@ def compile_chunks() -> None:
     plan = Plan(clauses, weights, np.ones(1, np.float32), KINDS)
     plan.take("bitmap", zero)
     lay_out(plan)
+
+
+WARM_UP = WarmUp(match, f"{__name__}:compile_all", compile_table_encoding)
