@@ -1,5 +1,6 @@
 """Hypothesis profiles, chosen with --hypothesis-profile, and one small and quiet Spark session for all tests."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,13 @@ os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.sql.codegen.wholeStage=false -Dspark.sql.adaptive.enabled=false",
 )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Collect garbage before plugins import modules: CPython 3.11 cannot parse one while a finalizer parses another."""
+    gc.collect()
+
 
 SPARK_SETTINGS = {
     # Two tasks at a time: as many cores as the machines that run the tests have, and enough for races to show.
