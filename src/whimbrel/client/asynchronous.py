@@ -201,8 +201,10 @@ class AsyncClient:
                     async for piece in answer.aiter_raw():
                         for message in following.feed(piece):
                             yield message
-            except httpx.TransportError as error:
+            except httpx.ConnectError as error:
                 following.failed(self.url, error)
+            except httpx.TransportError:
+                pass
             except Refused as error:
                 if error.status not in wire.RETRY_STATUSES:
                     raise

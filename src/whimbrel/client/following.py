@@ -97,7 +97,7 @@ class Following:
                 self._last = at if self._is_durable else None
 
     def failed(self, url: str, problem: Exception) -> None:
-        """Tell the log that the broker cannot be reached, once for all attempts in a row."""
+        """Tell the log that no connection can be made, if none was tried or made just before."""
         if self._attempt == 0:
             reason = str(problem) or type(problem).__name__
             logger.warning("%s cannot be reached (%s): trying again until it can", url, reason)

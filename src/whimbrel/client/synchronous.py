@@ -190,8 +190,10 @@ class Client:
                         wire.check(answer.status_code, answer.read())
                     for piece in answer.iter_raw():
                         yield from following.feed(piece)
-            except httpx.TransportError as error:
+            except httpx.ConnectError as error:
                 following.failed(self.url, error)
+            except httpx.TransportError:
+                pass
             except Refused as error:
                 if error.status not in wire.RETRY_STATUSES:
                     raise
