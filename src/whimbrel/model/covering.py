@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import BOTTOM, TOP, Cut
+from whimbrel.model.values import SortKey
 
 _TRIE_STEPS = 2_000
 _CANDIDATES = 64
@@ -69,7 +70,7 @@ class CoverIndex:
                 bucket = self._bucket(conjunction)
                 if not bucket.entries:
                     buckets.append(bucket)
-                bucket.entries.append((*_hull(conjunction, bucket.name), place))
+                bucket.entries.append((*hull(conjunction, bucket.name), place))
         for bucket in buckets:
             bucket.sort()
 
@@ -93,13 +94,14 @@ class CoverIndex:
         node, names = self._root, sorted(conjunction.attributes)
         for name in names:
             node = node.children.setdefault(name, _Node())
-        demanded = {name: key for name, key in _points(conjunction).items() if conjunction.by_attribute[name].is_plain}
+        values = single_values(conjunction)
+        demanded = {name: key for name, key in values.items() if conjunction.by_attribute[name].is_plain}
         by_values = node.buckets.setdefault(tuple(demanded), {})
         residual = next((name for name in names if name not in demanded), None)
         return by_values.setdefault(tuple(demanded.values()), _Bucket(residual))
 
     def _candidates(self, conjunction: Conjunction) -> Iterator[int]:
-        points = _points(conjunction)
+        points = single_values(conjunction)
         names = sorted(conjunction.attributes)
         pending: list[tuple[_Node, int]] = [(self._root, 0)]
         steps = 0
@@ -110,16 +112,16 @@ class CoverIndex:
                 if all(name in points for name in demanded):
                     bucket = by_values.get(tuple(points[name] for name in demanded))
                     if bucket is not None:
-                        yield from bucket.containing(*_hull(conjunction, bucket.name))
+                        yield from bucket.containing(*hull(conjunction, bucket.name))
             for index in range(start, len(names)):
                 child = node.children.get(names[index])
                 if child is not None:
                     pending.append((child, index + 1))
 
 
-def _points(conjunction: Conjunction) -> dict[str, Hashable]:
+def single_values(conjunction: Conjunction) -> dict[str, SortKey]:
     """The attributes whose constraint is a single value, with that value."""
-    out: dict[str, Hashable] = {}
+    out: dict[str, SortKey] = {}
     for name, constraint in conjunction.constraints:
         if constraint.missing or constraint.null or not constraint.bound:
             continue
@@ -129,7 +131,7 @@ def _points(conjunction: Conjunction) -> dict[str, Hashable]:
     return out
 
 
-def _hull(conjunction: Conjunction, name: str | None) -> tuple[Cut, Cut]:
+def hull(conjunction: Conjunction, name: str | None) -> tuple[Cut, Cut]:
     """The smallest interval that holds every allowed value of the attribute; everything without a constraint."""
     constraint = None if name is None else conjunction.by_attribute.get(name)
     if constraint is None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.intervals import BOTTOM, TOP, Cut
+from whimbrel.model.covering import hull, single_values
+from whimbrel.model.intervals import Cut
 from whimbrel.model.values import SortKey
 from whimbrel.overlay.covering.cover_relation import CoverRelation
 from whimbrel.overlay.covering.covers import covers
@@ -108,7 +108,7 @@ class CoverTable:
     def _candidates(self, interest: Interest) -> Iterator[bytes]:
         """The filters that may cover one."""
         conjunction = interest.filter.conjunctions[0]
-        names, points = sorted(conjunction.attributes), _points(conjunction)
+        names, points = sorted(conjunction.attributes), single_values(conjunction)
         pending: list[tuple[_TrieNode, int]] = [(self._tries[interest.tenant], 0)]
         for _ in range(_TRIE_STEPS):
             if not pending:
@@ -118,7 +118,7 @@ class CoverTable:
                 if all(name in points for name in demanded):
                     bucket = by_values.get(tuple(points[name] for name in demanded))
                     if bucket is not None:
-                        yield from bucket.containing(*_hull(conjunction, bucket.name))
+                        yield from bucket.containing(*hull(conjunction, bucket.name))
             for place in range(start, len(names)):
                 child = node.children.get(names[place])
                 if child is not None:
@@ -217,28 +217,8 @@ def _first(entry: tuple[Cut, Cut, bytes]) -> Cut:
 def _places(interest: Interest) -> Iterator[tuple[_Place, Cut, Cut]]:
     """Where the conjunctions of a filter are kept, with the interval of each."""
     for conjunction in interest.filter.conjunctions:
-        names, points = sorted(conjunction.attributes), _points(conjunction)
+        names, points = sorted(conjunction.attributes), single_values(conjunction)
         demanded = tuple(name for name in points if conjunction.by_attribute[name].is_plain)
         ranged = next((name for name in names if name not in demanded), None)
         place = _Place(names, demanded, tuple(points[name] for name in demanded), ranged)
-        yield place, *_hull(conjunction, ranged)
-
-
-def _points(conjunction: Conjunction) -> dict[str, SortKey]:
-    """The attributes whose constraint is a single value, with that value."""
-    out: dict[str, SortKey] = {}
-    for name, constraint in conjunction.constraints:
-        if constraint.bound and not constraint.missing and not constraint.null and len(constraint.values.cuts) == 2:
-            keys = constraint.values.as_points()
-            if keys is not None and len(keys) == 1:
-                out[name] = keys[0]
-    return out
-
-
-def _hull(conjunction: Conjunction, name: str | None) -> tuple[Cut, Cut]:
-    """The interval around the values of an attribute; everything if there is no constraint."""
-    constraint = None if name is None else conjunction.by_attribute.get(name)
-    if constraint is None:
-        return BOTTOM, TOP
-    cuts = constraint.values.cuts
-    return (cuts[0], cuts[-1]) if cuts else (TOP, BOTTOM)  # without values it is inside every other
+        yield place, *hull(conjunction, ranged)
