@@ -64,7 +64,8 @@ def test_a_store_of_format_1_is_copied_and_brought_forward(tmp_path: Path) -> No
 
 def test_a_crash_before_the_copy_was_whole_does_no_harm(tmp_path: Path) -> None:
     format_1(tmp_path)
-    (tmp_path / ".broker.sqlite.format-1.tmp").write_bytes(b"half of a copy")
+    left = tmp_path / ".broker.sqlite.format-1.0123abcd.tmp"
+    left.write_bytes(b"half of a copy")
     test_a_store_of_format_1_is_copied_and_brought_forward(tmp_path / "again")
 
     async def work() -> None:
@@ -72,6 +73,7 @@ def test_a_crash_before_the_copy_was_whole_does_no_harm(tmp_path: Path) -> None:
             assert len(broker.store.subscriptions("", 1 << 62)) == 3
 
     run(work)
+    assert not left.exists()
 
 
 def refused(directory: Path, error: type[Exception], match: str) -> None:

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from whimbrel.storage.atomic import create_file, make_directory, place_directory, replace_file, staged_file
+from whimbrel.storage.atomic import (
+    create_file,
+    make_directory,
+    place_directory,
+    remove_staged,
+    replace_file,
+    staged_directory,
+    staged_file,
+    temporary_name,
+)
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
@@ -70,3 +79,41 @@ def test_a_directory_gets_its_place_once(tmp_path: Path) -> None:
     assert (tmp_path / "place" / "file").read_bytes() == b"0" and os.listdir(tmp_path) == ["place"]
     with pytest.raises(FileNotFoundError):
         place_directory(tmp_path / "nothing", tmp_path / "other")
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_what_is_overwritten_makes_way_for_a_directory(tmp_path: Path, is_file: bool) -> None:
+    place = tmp_path / "place"
+    if is_file:
+        place.write_bytes(b"old")
+    else:
+        (place / "old").mkdir(parents=True)
+    with pytest.raises(FileNotFoundError):
+        place_directory(tmp_path / "nothing", place, overwrite=True)
+    assert place.exists() and os.listdir(tmp_path) == ["place"]
+    (tmp_path / "staged").mkdir()
+    assert place_directory(tmp_path / "staged", place, overwrite=True)
+    assert list(place.iterdir()) == [] and os.listdir(tmp_path) == ["place"]
+
+
+def test_a_directory_that_the_caller_fills_gets_its_name_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "place"
+    with staged_directory(path) as staged:
+        (staged / "folder").mkdir()
+        (staged / "folder" / "file").write_bytes(b"new")
+        assert not path.exists()
+    assert (path / "folder" / "file").read_bytes() == b"new" and os.listdir(path.parent) == ["place"]
+    with pytest.raises(ZeroDivisionError), staged_directory(tmp_path / "other"):
+        _ = 1 / 0
+    with pytest.raises(FileExistsError, match="place"), staged_directory(path):
+        pass
+    assert os.listdir(path.parent) == ["place"] and os.listdir(tmp_path) == ["a"]
+
+
+def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+    temporary_name(tmp_path / "one").write_bytes(b"half")
+    temporary_name(tmp_path / "one").mkdir()
+    other = temporary_name(tmp_path / "other")
+    other.write_bytes(b"half")
+    remove_staged(tmp_path / "one")
+    assert list(tmp_path.iterdir()) == [other]

@@ -1,6 +1,6 @@
 """The one way Whimbrel uses a disk.
 
-atomic      files that appear whole or not at all, written at once or by the caller; creation of a file that must be new
+atomic      files and directories that appear whole or not at all; creation of a file that must be new
 lock        locks between processes
 array_file  one checksummed, memory-mapped file of named arrays
 facts       the small JSON object that a caller stores with a save

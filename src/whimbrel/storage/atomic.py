@@ -1,11 +1,14 @@
-"""Files that appear whole or not at all, and survive a power cut once the call returns.
+"""Files and directories that appear whole or not at all, and survive a power cut once the call returns.
 
 A file is written under a temporary name beside its place and synced, gets its name in one step, and the directory is
-synced. A crash leaves at most the temporary file: its name starts with a dot and ends with `.tmp`.
+synced; a directory with all its files likewise. A crash leaves at most what has a temporary name: it starts with a dot
+and ends with `.tmp`.
 """
 
 from __future__ import annotations
 
+import errno
+import glob
 import os
 import secrets
 import shutil
@@ -26,7 +29,7 @@ def staged_file(path: Path, durable: bool = True) -> Iterator[Path]:
 
     Without `durable` nothing is synced: a power cut may lose the file.
     """
-    temporary = _beside(path)
+    temporary = temporary_name(path)
     try:
         yield temporary
         if durable:
@@ -44,7 +47,7 @@ def create_file(path: Path, content: bytes) -> bool:
 
     Of several processes that do this at once, exactly one succeeds. The name is on disk in either case.
     """
-    temporary = _beside(path)
+    temporary = temporary_name(path)
     try:
         _write(temporary, path, [content])
         with named_errors(path):
@@ -59,21 +62,63 @@ def create_file(path: Path, content: bytes) -> bool:
     return created
 
 
-def place_directory(staged: Path, place: Path) -> bool:
+@contextmanager
+def staged_directory(path: Path) -> Iterator[Path]:
+    """A new directory beside `path`: at the end it is synced and gets its name, after an error it is deleted.
+
+    FileExistsError if something other than an empty directory has the name by then.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = temporary_name(path)
+    staged.mkdir()
+    try:
+        yield staged
+        for folder, _, names in os.walk(staged):
+            for name in (*names, "."):
+                sync(Path(folder, name))
+        if not place_directory(staged, path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    finally:
+        remove(staged)
+
+
+def place_directory(staged: Path, place: Path, overwrite: bool = False) -> bool:
     """Rename a finished directory to `place`. If one is there already, delete `staged` and return False.
 
+    With `overwrite` the file or directory that is there makes way, and is deleted when the new one has its name.
     The name is on disk in either case. The caller has synced the files of the directory, where that matters.
     """
+    former = temporary_name(place)
+    if overwrite and place.exists():
+        place.rename(former)
     try:
         staged.rename(place)
         placed = True
     except OSError:
+        if former.exists():
+            former.rename(place)
+            raise
         if not place.is_dir():
             raise
         shutil.rmtree(staged)
         placed = False
+    remove(former)
     sync(place.parent)
     return placed
+
+
+def remove(path: Path) -> None:
+    """Delete a file, or a directory with all that is in it, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def remove_staged(path: Path) -> None:
+    """Delete what killed processes left of their attempts to write `path`. No other process may be writing it now."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        remove(left)
 
 
 def make_directory(path: Path) -> None:
@@ -81,6 +126,11 @@ def make_directory(path: Path) -> None:
     if not path.is_dir():
         path.mkdir(parents=True, exist_ok=True)
         sync(path.parent)
+
+
+def temporary_name(path: Path) -> Path:
+    """A name in the same directory that nothing has, for what will be renamed to `path`."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
 def sync(path: Path) -> None:
@@ -101,11 +151,6 @@ def named_errors(path: str | Path) -> Iterator[None]:
         if error.filename is None and error.errno is not None:
             error.filename = os.fspath(path)
         raise
-
-
-def _beside(path: Path) -> Path:
-    """A temporary name for a file in the same directory."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
 def _write(temporary: Path, path: Path, pieces: Iterable[bytes | memoryview]) -> None:

@@ -8,7 +8,6 @@ anew after a restore; only what subscriptions have lost by truncation is not der
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -19,14 +18,13 @@ from typing import NamedTuple, TypeAlias
 from whimbrel.broker.backup.manifest import FILE_NAME, FORMAT_VERSION, LOG, STORE, BackupError, Manifest
 from whimbrel.broker.lists import lost_keys
 from whimbrel.broker.lists.run_set import lost_below
+from whimbrel.broker.store.formats import connect, copy_database
 from whimbrel.log import LogReader
 from whimbrel.log.file import open_for_reading
 from whimbrel.log.reader import state
-from whimbrel.storage.atomic import place_directory, sync
+from whimbrel.storage.atomic import remove_staged, staged_directory
 from whimbrel.storage.errors import MissingIndex
 
-STEP_PAGES = 2_048
-"""Pages that are copied at a time: 8 MiB."""
 _ATTEMPTS = 20
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -60,27 +58,18 @@ def back_up(directory: Path, target: Path, progress: Progress | None = None, ver
 
 @contextmanager
 def staging(target: Path) -> Iterator[Path]:
-    """A directory beside `target` that becomes it at the end, whole, or is deleted if something fails."""
+    """A directory beside `target` that becomes it at the end, synced, or is deleted if something fails."""
     if target.exists():
         raise BackupError(target, "Expected a new directory for the backup, but there is one")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staged = target.with_name(f".{target.name}.tmp")
-    shutil.rmtree(staged, ignore_errors=True)
-    (staged / "matches").mkdir(parents=True)
-    try:
+    remove_staged(target)
+    with staged_directory(target) as staged:
+        (staged / "matches").mkdir()
         yield staged
-        if not place_directory(staged, target):
-            raise BackupError(target, "Expected a new directory for the backup, but there is one")
-    except BaseException:
-        shutil.rmtree(staged, ignore_errors=True)
-        raise
 
 
 def finish(staged: Path, facts: Manifest) -> Manifest:
-    """Sync all files of a backup, and write its manifest with their sizes."""
+    """Write the manifest of a backup, with the sizes of its files."""
     found = sorted(path for path in staged.rglob("*") if path.is_file())
-    for path in [*found, *{path.parent for path in found}]:
-        sync(path)
     sizes = {str(path.relative_to(staged)): path.stat().st_size for path in found}
     made = Manifest(facts.format, facts.log, facts.floor, facts.end, facts.stamp, facts.created, sizes)
     made.save(staged)
@@ -109,9 +98,8 @@ def _moment(directory: Path) -> Iterator[_Moment]:
     """Store and log at one moment. The store must have seen all that the log has deleted, so it may take two looks."""
     if not (directory / STORE).exists():
         raise BackupError(directory, f"Expected the data of a broker with a file {STORE}, but there is none")
-    uri = f"{(directory / STORE).absolute().as_uri()}?mode=ro"
     with (
-        closing(sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)) as store,
+        closing(connect(directory / STORE, "ro")) as store,
         closing(open_for_reading(directory / "log")) as log,
     ):
         for _ in range(_ATTEMPTS):
@@ -132,9 +120,7 @@ def _copy(source: sqlite3.Connection, target: Path, name: str, progress: Progres
         if progress is not None:
             progress(name, total - left, total)
 
-    with closing(sqlite3.connect(target)) as copy:
-        source.backup(copy, pages=STEP_PAGES, progress=told)
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a write-ahead log beside it
+    copy_database(source, target, told)
 
 
 def gather_lost(matches: Path, target: Path, floor: int) -> None:

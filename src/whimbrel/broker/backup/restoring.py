@@ -13,7 +13,7 @@ from whimbrel.broker.backup.making import Progress, check
 from whimbrel.broker.backup.manifest import FILE_NAME, BackupError, Manifest
 from whimbrel.broker.store.formats import follow_log
 from whimbrel.log import renew_id
-from whimbrel.storage.atomic import place_directory, sync
+from whimbrel.storage.atomic import remove_staged, staged_directory
 
 
 def restore(backup: Path, directory: Path, progress: Progress | None = None, verify: bool = True) -> Manifest:
@@ -21,15 +21,12 @@ def restore(backup: Path, directory: Path, progress: Progress | None = None, ver
     manifest = Manifest.load(backup)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise BackupError(directory, "Expected a new or an empty directory to restore to, but there is something")
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    staged = directory.with_name(f".{directory.name}.tmp")
-    shutil.rmtree(staged, ignore_errors=True)
-    try:
+    remove_staged(directory)
+    with staged_directory(directory) as staged:
         done, total = 0, sum(manifest.sizes.values())
         for name, size in manifest.sizes.items():
             (staged / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(backup / name, staged / name)
-            sync(staged / name)
             done += size
             if progress is not None:
                 progress("copy", done, total)
@@ -37,14 +34,6 @@ def restore(backup: Path, directory: Path, progress: Progress | None = None, ver
             check(staged, manifest, progress)
         renew(staged)
         (staged / FILE_NAME).unlink(missing_ok=True)
-        sync(staged)
-        if directory.exists():
-            directory.rmdir()
-        if not place_directory(staged, directory):
-            raise BackupError(directory, "Expected a new or an empty directory to restore to, but there is something")
-    except BaseException:
-        shutil.rmtree(staged, ignore_errors=True)
-        raise
     return manifest
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,9 @@ from whimbrel.broker.backup.manifest import FORMAT_VERSION, STORE, Manifest
 from whimbrel.broker.lists import lost_keys
 from whimbrel.broker.service.opening import STAGED_BACKUP
 from whimbrel.broker.service.stamps import FoldStamps
+from whimbrel.broker.store.formats import connect, copy_database
 from whimbrel.log import LogReader
+from whimbrel.storage.atomic import remove
 
 
 def send(directory: Path, log: LogReader, stamps: FoldStamps) -> Iterator[bytes]:
@@ -39,20 +40,13 @@ def send(directory: Path, log: LogReader, stamps: FoldStamps) -> Iterator[bytes]
         yield frame("end", None)
     finally:
         lease.end()
-        for path in staged.iterdir():
-            path.unlink()
-        staged.rmdir()
+        remove(staged)
 
 
 def _copy_store(store: Path, target: Path) -> int:
     """Copy the store as it is, and return its stamp."""
-    uri = f"{store.absolute().as_uri()}?mode=ro"
-    with (
-        closing(sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)) as source,
-        closing(sqlite3.connect(target)) as copy,
-    ):
+    with closing(connect(store, "ro")) as source:
         source.execute("BEGIN")
         (stamp,) = source.execute("SELECT stamp FROM fold").fetchone()
-        source.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
+        copy_database(source, target)
     return int(stamp)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from whimbrel.broker.store.tables import FORMAT_VERSION, STEPS
 from whimbrel.model.errors import WhimbrelError
-from whimbrel.storage.atomic import sync
+from whimbrel.storage.atomic import remove_staged, staged_file
 
 _APPLICATION_ID = 0x57484D42  # "WHMB"
+_STEP_PAGES = 2_048
 
 logger = logging.getLogger("whimbrel.broker")
 
@@ -51,15 +53,29 @@ def prepare(connection: sqlite3.Connection, path: Path, log_id: str) -> None:
 def _keep_former(connection: sqlite3.Connection, path: Path, version: int) -> None:
     """Copy a store of an older format beside it, before it is brought forward."""
     kept = path.with_name(f"{path.name}.format-{version}")
-    staged = kept.with_name(f".{kept.name}.tmp")
-    staged.unlink(missing_ok=True)
-    with closing(sqlite3.connect(staged)) as copy:
-        connection.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
-    sync(staged)
-    staged.rename(kept)
-    sync(kept.parent)
+    remove_staged(kept)
+    with staged_file(kept) as staged:
+        copy_database(connection, staged)
     logger.warning("%s is brought from format %d to %d; %s is a copy", path, version, FORMAT_VERSION, kept)
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """A connection to the store's file, without transactions of its own: `ro` reads, `rwc` writes and creates."""
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+
+
+def copy_database(
+    source: sqlite3.Connection, target: Path, progress: Callable[[int, int, int], None] | None = None
+) -> None:
+    """Copy a database as `source` sees it to a new file, without a write-ahead log beside it.
+
+    Pages are copied in steps of 8 MiB. After each of them `progress` gets a status of SQLite, the number of pages that
+    are left, and the number of all.
+    """
+    with closing(sqlite3.connect(target)) as copy:
+        source.backup(copy, pages=_STEP_PAGES, progress=progress)
+        copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def follow_log(path: Path, log_id: str) -> None:

@@ -25,7 +25,7 @@ from whimbrel.broker.requests.entries import (
     TokenPut,
 )
 from whimbrel.broker.store.cursor import Cursor
-from whimbrel.broker.store.formats import StoreError, prepare
+from whimbrel.broker.store.formats import StoreError, connect, prepare
 from whimbrel.broker.store.matching import END_VERSION, MatchingTables, apply_commit
 from whimbrel.broker.store.peer_links import LINK_FIELDS, StoredLink, apply_link_change
 from whimbrel.broker.store.protocol import DeadLetter, StoredPublication, StoredSubscription, Token
@@ -48,13 +48,12 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, log_id: str) -> None:
-        self._path = path
         with ExitStack() as on_error:
             try:
-                self._writer = on_error.enter_context(closing(self._connect("rwc")))
+                self._writer = on_error.enter_context(closing(_connect(path, "rwc")))
                 prepare(self._writer, path, log_id)
                 self._writer.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-                self._reader = on_error.enter_context(closing(self._connect("ro")))
+                self._reader = on_error.enter_context(closing(_connect(path, "ro")))
                 self._stamp = int(self._writer.execute("SELECT stamp FROM fold").fetchone()[0])
             except sqlite3.Error as error:
                 raise StoreError(path, f"Expected a store of the broker, but SQLite says: {error}") from error
@@ -255,12 +254,6 @@ class SqliteStore:
         with self._writing:
             self._writer.close()
 
-    def _connect(self, mode: str) -> sqlite3.Connection:
-        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
-        connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        return connection
-
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._writing:
@@ -275,6 +268,12 @@ class SqliteStore:
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]
         with self._reading:
             return self._reader.execute(statement, values).fetchall()
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = connect(path, mode)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
 
 
 def _name(entry: tuple[int, Change]) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
 
 from whimbrel.lab.workloads import Workload, make
-from whimbrel.storage.atomic import place_directory
+from whimbrel.storage.atomic import staged_directory
 
 Parameters = dict[str, int | float]
 """The parameters of a workload by name."""
@@ -34,10 +33,5 @@ def place_of(name: str, parameters: Parameters, folder: Path) -> Path:
 
 def _keep(workload: Workload, place: Path) -> None:
     """Write the workload beside its place, then move it there: an interrupted run leaves nothing half written."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    written = Path(tempfile.mkdtemp(dir=place.parent, prefix=".new-"))
-    try:
+    with suppress(FileExistsError), staged_directory(place) as written:  # another run may be faster
         workload.write(written)
-        place_directory(written, place)  # unless another run was faster
-    finally:
-        shutil.rmtree(written, ignore_errors=True)

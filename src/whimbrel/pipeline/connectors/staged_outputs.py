@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
+import errno
+import os
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whimbrel.pipeline.connectors.files import SUFFIXES, is_remote, local
+from whimbrel.storage.atomic import place_directory, remove, temporary_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,7 +55,7 @@ class StagedOutputs:
             writer.mode("overwrite" if self.overwrite else "error").save(path)
             return
         place = local(path).absolute()
-        beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
+        beside = temporary_name(place)
         self.staged.append((beside, place))
         writer.save(str(beside))
 
@@ -65,18 +66,8 @@ class StagedOutputs:
         """Move everything to its place; after an error remove it instead."""
         try:
             for beside, place in self.staged if kind is None else ():
-                old = place.with_name(f".{place.name}.{secrets.token_hex(4)}.old")
-                if place.exists() and self.overwrite:
-                    place.rename(old)
-                beside.rename(place)
-                _remove(old)
+                if not place_directory(beside, place, self.overwrite):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
         finally:
             for beside, _ in self.staged:
-                _remove(beside)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+                remove(beside)
