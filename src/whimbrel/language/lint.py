@@ -68,9 +68,11 @@ def lint_together(
             if same != place:
                 yield place, Remark("duplicate", "the same filter as", same)
     places = [place for filter, place in first.items() if not filter.is_always_true()]
-    covers = CoverIndex(filters, places)
+    covers = CoverIndex(filters.__getitem__)
+    for place in places:
+        covers.add(place)
     for count, place in enumerate(places, 1):
-        wider = covers.covering(place)
+        wider = covers.find(place)
         if wider is not None:
             yield place, Remark("covered", "every event that matches also matches", wider)
         if count % 1_000 == 0:

@@ -69,8 +69,10 @@ def test_a_search_finds_a_covering_filter_that_is_wanted_and_none_that_was_remov
         found = table.find(key, fit.__contains__)
         assert found in covering if covering else found is None
     for key in list(interests):
+        for index in table._indexes.values():
+            index._check()
         table.remove(key)
-    assert not any(trie.children or trie.buckets for trie in table._tries.values())
+    assert not table._indexes
 
 
 def test_a_search_finds_the_wide_filter_behind_many_narrow_ones_and_the_nearest_of_a_chain() -> None:

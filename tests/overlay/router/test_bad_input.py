@@ -9,7 +9,7 @@ import pytest
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
-from whimbrel.overlay.covering import covers
+from whimbrel.overlay.covering import cover_relation
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.router import router as router_module
 from whimbrel.overlay.router.prefix_router import PrefixRouter
@@ -37,7 +37,7 @@ def test_a_filter_with_too_many_conjunctions_gets_every_event_and_is_not_compare
     table = CoverTable()
     table.add(interest(text))
     table.add(interest(text + " OR z = 1"))
-    assert covers._COMPARED < (PATHS + 1) ** 2
+    assert cover_relation._COMPARED < (PATHS + 1) ** 2
     for one in (interest(text), interest(text + " OR z = 1")):
         assert table.find(one.key, lambda _: True) is None
         assert not table.relation.covering(one.key)
