@@ -1,8 +1,8 @@
 """What the experiments of prefix forwarding stand on: levels and prefixes of trees, and a model of a search log."""
 
 from whimbrel import Filter
+from whimbrel.lab.experiments.prefix.figures_14_15_search_log import filters, pages, queries
 from whimbrel.lab.experiments.prefix.grown_trees import grown
-from whimbrel.lab.experiments.prefix.phrases import filters, pages, queries
 from whimbrel.model.event import Event
 
 

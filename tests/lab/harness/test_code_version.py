@@ -40,3 +40,8 @@ def test_what_is_measured_may_not(tmp_path: Path) -> None:
     texts = [MODULE, MODULE.replace("STEP = 1", "STEP = 2"), MODULE.replace("[STEP]", "[STEP, 1]")]
     versions = {version_of(tmp_path, text) for text in texts} | {version_of(tmp_path, MODULE, "X = 2")}
     assert len(versions) == 4
+
+
+def test_what_an_experiment_counts_is_measured_though_its_claims_are_not(tmp_path: Path) -> None:
+    counted = MODULE.replace("Experiment(", "Experiment(counted=STEP, ")
+    assert len({version_of(tmp_path, text) for text in (MODULE, counted, counted.replace("=STEP", "=-STEP"))}) == 3

@@ -1,7 +1,7 @@
 """The version of whatever a measure depends on: the code that is measured, the libraries under it, the processor.
 
-Claims and plots may change without a new measurement: of the files beside an experiment, statements that make an
-`Experiment` are left out. Its points are part of the key under which a result is kept.
+Claims and plots may change without a new measurement: of a statement that makes an `Experiment` only what counts and
+what is timed is part of the version. Its points are part of the key under which a result is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _LIBRARIES = ("numpy", "numba", "llvmlite", "pyarrow")
 def code_version(*functions: Callable[..., object] | None) -> str:
     """Sixteen hexadecimal digits that change with the measured code, and with the folders of these functions."""
     digest = hashlib.sha256(_common().encode())
-    for folder in sorted({Path(inspect.getfile(one)).parent for one in functions if one is not None}):
+    measuring = [inspect.unwrap(one) for one in functions if one is not None]
+    for folder in sorted({Path(inspect.getfile(one)).parent for one in measuring}):
         digest.update(_folder_code(folder).encode())
     return digest.hexdigest()[:16]
 
@@ -40,18 +41,22 @@ def _folder_code(folder: Path) -> str:
     """The code of all modules of a folder that can change a measure, without comments."""
     parts = []
     for path in sorted(folder.glob("*.py")):
-        kept = [one for one in ast.parse(path.read_bytes()).body if not _is_left_out(one)]
-        parts.append(f"{path.name}\n{ast.unparse(ast.Module(kept, []))}")
+        kept = [part for statement in ast.parse(path.read_bytes()).body for part in _measuring_parts(statement)]
+        parts.append("\n".join([path.name, *map(ast.unparse, kept)]))
     return "\n".join(parts)
 
 
-def _is_left_out(statement: ast.stmt) -> bool:
+def _measuring_parts(statement: ast.stmt) -> list[ast.AST]:
+    """The parts of a statement that can change a measure."""
     if isinstance(statement, ast.ImportFrom):
-        return statement.module in ("whimbrel.lab.harness.claims", "whimbrel.lab.harness.panels")
-    if isinstance(statement, ast.Expr):
-        return isinstance(statement.value, ast.Constant)  # a docstring
+        is_shown = statement.module in ("whimbrel.lab.harness.claims", "whimbrel.lab.harness.panels")
+        return [] if is_shown else [statement]
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return []  # a docstring
     made = statement.value if isinstance(statement, ast.Assign) else None
-    return isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "Experiment"
+    if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "Experiment":
+        return [field.value for field in made.keywords if field.arg in ("counted", "timed")]
+    return [statement]
 
 
 @cache

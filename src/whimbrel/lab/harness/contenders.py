@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from math import ceil
 
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
-from whimbrel.lab.harness.experiment import CountedRows, Timed, TimedWorks
+from whimbrel.lab.harness.experiment import CountedRows, Point, Timed, TimedWorks
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.measure.matching.engine_rival import Engine
 from whimbrel.lab.measure.matching.paper_rival import PaperMatcher
@@ -78,9 +79,15 @@ def race(rivals: Sequence[Rival], events: pa.Table) -> TimedWorks:
         yield repeated(Timed(rival.name, lambda r=rival, s=some: r.run(s), count))  # type: ignore[misc]
 
 
-def raced(series: Series, workload: Workload) -> TimedWorks:
-    """`race` of the engine and a matcher for each series on a workload."""
-    return race(loaded(series, workload.subscriptions), workload.events)
+def racing(series: Series, workload: Callable[[Point], Workload]) -> Callable[[Point], TimedWorks]:
+    """The `timed` of an experiment: a `race` of the engine and a matcher for each series on the workload of a point."""
+
+    @wraps(workload)  # the version of the code looks at the file of the experiment
+    def timed(point: Point) -> TimedWorks:
+        made = workload(point)
+        return race(loaded(series, made.subscriptions), made.events)
+
+    return timed
 
 
 def repeated(timed: Timed) -> Timed:
@@ -115,3 +122,15 @@ def work_counted(series: Series, workload: Workload, measures: Mapping[str, str]
     for measure, counter in measures.items():
         if counter == "bytes":
             yield Row(ENGINE, measure, float(Engine(loaded_index(workload.subscriptions)).bytes() or 0), "bytes")
+
+
+def counting(
+    series: Series, workload: Callable[[Point], Workload], measures: Mapping[str, str]
+) -> Callable[[Point], CountedRows]:
+    """The `counted` of an experiment: `work_counted` on the workload of a point."""
+
+    @wraps(workload)
+    def counted(point: Point) -> CountedRows:
+        return work_counted(series, workload(point), measures)
+
+    return counted

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import plain, raced
-from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid, per_subscription
+from whimbrel.lab.harness.contenders import plain, racing
+from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.workloads import make
+from whimbrel.lab.workloads import Workload, make
 
 SERIES = plain("fair_predicate", "equality_preferred", "quarantine", "compiled_naive")
 
 
-def measure_skew(point: Point) -> TimedWorks:
-    """Three algorithms, compiled naive and the engine."""
-    n = int(point["n"])
-    return raced(SERIES, make("skewed", n=n, skew=float(point["skew"]), events=100 if n <= 1_000 else 2_000))
+def workload_of(point: Point) -> Workload:
+    """Values with the skew of the point; where it has a correlation, with an exponent of 0.5."""
+    n, correlation = int(point["n"]), float(point.get("correlation", 0.0))
+    events = 100 if n <= 1_000 else 2_000
+    return make("skewed", n=n, skew=float(point.get("skew", 0.5)), correlation=correlation, events=events)
 
 
 SKEW = Experiment(
@@ -29,7 +30,7 @@ SKEW = Experiment(
         "paper": grid(n=[400_000], skew=[0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0]),
         "full": grid(n=[2_000_000], skew=[0.0, 0.5, 1.0, 1.5, 2.0]),
     },
-    timed=measure_skew,
+    timed=racing(SERIES, workload_of),
     memory=per_subscription(3_500),
     panels=(
         Panel("time", "skew", "exponent of Zipf's law", "CPU us per event", log_x=False),
@@ -38,14 +39,6 @@ SKEW = Experiment(
     claims=(order("Ours: the engine is no slower than quarantining at any skew", "time", "engine", "quarantine"),),
     notes=("Subscriptions of three equalities on ten attributes of 1,000 values and a range.",),
 )
-
-
-def measure_correlation(point: Point) -> TimedWorks:
-    """Three algorithms, compiled naive and the engine."""
-    n = int(point["n"])
-    events = 100 if n <= 1_000 else 2_000
-    return raced(SERIES, make("skewed", n=n, skew=0.5, correlation=float(point["correlation"]), events=events))
-
 
 CORRELATION = Experiment(
     name="beyond-correlation",
@@ -59,7 +52,7 @@ CORRELATION = Experiment(
         "paper": grid(n=[400_000], correlation=[0.0, 0.25, 0.5, 0.75, 0.9, 1.0]),
         "full": grid(n=[2_000_000], correlation=[0.0, 0.5, 0.9, 1.0]),
     },
-    timed=measure_correlation,
+    timed=racing(SERIES, workload_of),
     memory=per_subscription(3_500),
     panels=(
         Panel("time", "correlation", "share of attributes that repeat the first one", "CPU us per event", log_x=False),

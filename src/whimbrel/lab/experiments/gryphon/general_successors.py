@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import Series, raced, work_counted
-from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, TimedWorks, grid, per_subscription
+from whimbrel.lab.harness.contenders import Series, counting, racing
+from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.workloads import Workload, make
 
@@ -12,18 +12,6 @@ SERIES: Series = {
     "general tree": ("gryphon_tree", {}),
     "with successor sets": ("gryphon_tree", {"successors": True}),
 }
-
-
-def measure(point: Point) -> TimedWorks:
-    """The general tree with and without successor sets, and the engine."""
-    return raced(SERIES, workload_of(point))
-
-
-def count(point: Point) -> CountedRows:
-    """Nodes visited, and bytes."""
-    workload = workload_of(point)
-    measures = {"steps": "nodes_visited", "bytes": "bytes"}
-    yield from work_counted(SERIES, workload, measures)
 
 
 def workload_of(point: Point) -> Workload:
@@ -43,8 +31,8 @@ EXPERIMENT = Experiment(
         "paper": grid(n=[500, 2_000, 5_000, 10_000]),
         "full": grid(n=[2_000, 10_000, 50_000]),
     },
-    timed=measure,
-    counted=count,
+    timed=racing(SERIES, workload_of),
+    counted=counting(SERIES, workload_of, {"steps": "nodes_visited", "bytes": "bytes"}),
     memory=per_subscription(20_000),
     panels=(
         Panel("time", "n", "subscriptions, p = 0.5", "CPU us per event"),

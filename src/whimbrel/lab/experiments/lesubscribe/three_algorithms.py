@@ -1,12 +1,28 @@
-"""What the experiments of Le Subscribe share: its three algorithms, and sizes."""
+"""The three algorithms on the paper's workload: time by size and by share of equalities, work, the ratio to naive.
+
+Figures 9 to 11, the cost expressions of section 3, and the remark on naive in section 4.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from whimbrel.lab.harness.contenders import plain
-from whimbrel.lab.harness.experiment import Point, Scale, grid
-from whimbrel.lab.workloads import Workload, make
+from whimbrel.lab.harness.claims import order, ratio, slope
+from whimbrel.lab.harness.contenders import loaded_matchers, plain, racing, work_counted
+from whimbrel.lab.harness.experiment import (
+    CountedRows,
+    Experiment,
+    Point,
+    Scale,
+    Timed,
+    TimedWorks,
+    grid,
+    per_subscription,
+)
+from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.panels import Line, Panel
+from whimbrel.lab.workloads import Workload, event_dicts, make
 
 THREE = plain("fair_predicate", "equality_preferred", "quarantine")
 SIZES: Mapping[Scale, list[Point]] = {
@@ -17,9 +33,169 @@ SIZES: Mapping[Scale, list[Point]] = {
 }
 BYTES_EACH = 2_500
 """About how much the engine and three matchers take for a subscription, with its text."""
+PARTS = ("probes", "predicate_evaluations", "additions", "quarantine_scanned")
+"""The counters that touch a predicate or a subscription."""
+EVENTS = 50
+HALF_EQUALITIES = Panel("time", "n", "subscriptions, p = 0.5", "CPU us per event")
+ORDER = (
+    order("Equality-preferred is faster than fair predicate", "time", "equality_preferred", "fair_predicate"),
+    order("Quarantining is faster than equality-preferred", "time", "quarantine", "equality_preferred"),
+)
 
 
-def workload_of(point: Point, p: float = 0.5) -> Workload:
-    """Le Subscribe's workload at that point; a coordinate p comes before the argument."""
+def workload_of(point: Point) -> Workload:
+    """Le Subscribe's workload at that point; half of the numeric predicates are equalities unless it has a share p."""
     n = int(point["n"])
-    return make("lesubscribe", n=n, p=float(point.get("p", p)), events=100 if n <= 1_000 else 2_000)
+    return make("lesubscribe", n=n, p=float(point.get("p", 0.5)), events=100 if n <= 1_000 else 2_000)
+
+
+def equalities_only(point: Point) -> Workload:
+    """The workload of a point without any other predicate."""
+    return workload_of({**point, "p": 1.0})
+
+
+def few_events(point: Point) -> Workload:
+    """The workload of a point with at most 500 events: naive takes most of a second for one."""
+    workload = workload_of(point)
+    return replace(workload, events=workload.events.slice(0, 500))
+
+
+def measure_single_events(point: Point) -> TimedWorks:
+    """From a dict to the list of ids, for each algorithm and the engine."""
+    workload = workload_of(point)
+    events = event_dicts(workload.events.slice(0, EVENTS))
+    for name, matcher in loaded_matchers(THREE, workload.subscriptions).items():
+        matcher.match(events[0])
+        yield Timed(name, lambda m=matcher: [m.match(event) for event in events], len(events))  # type: ignore[misc]
+
+
+SINGLE_EVENTS = Experiment(
+    name="lesub-9a",
+    paper="LeSub",
+    figure="figure 9a",
+    question="How long does one event take, from its attributes to the list of ids?",
+    why="Thousands of ids are listed for every event: with the fastest algorithms that is most of the time.",
+    scales=SIZES,
+    timed=measure_single_events,
+    memory=per_subscription(BYTES_EACH),
+    panels=(HALF_EQUALITIES,),
+    claims=ORDER,
+    notes=(
+        "The paper tells processing from execution time; 9a is read as a call for each event, 9b as matching alone.",
+    ),
+)
+
+EVENT_TABLES = Experiment(
+    name="lesub-9b",
+    paper="LeSub",
+    figure="figure 9b",
+    question="How long does matching alone take as subscriptions grow, with half of the numeric predicates equalities?",
+    why="Quarantining looks only at subscriptions whose equalities hold; counting adds to every satisfied range.",
+    scales=SIZES,
+    timed=racing(THREE | plain("neon", "compiled_naive"), workload_of),
+    memory=per_subscription(BYTES_EACH + 800),
+    panels=(HALF_EQUALITIES,),
+    claims=(
+        *ORDER,
+        slope("Ours: counting takes time in proportion to subscriptions", "time", "fair_predicate", "n", 1.0),
+    ),
+)
+
+SHARE_OF_EQUALITIES = Experiment(
+    name="lesub-10",
+    paper="LeSub",
+    figure="figure 10",
+    question="What does the share of equalities do to the three algorithms?",
+    why="With p = 1 there is nothing left to count or to check: both cluster algorithms do the same lookups.",
+    scales={
+        "tiny": grid(n=[1_000], p=[0.0, 1.0]),
+        "small": grid(n=[50_000], p=[0.0, 0.5, 1.0]),
+        "paper": grid(n=[800_000], p=[0.0, 0.25, 0.5, 0.75, 1.0]),
+        "full": grid(n=[800_000], p=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]),
+    },
+    timed=racing(THREE, workload_of),
+    memory=per_subscription(BYTES_EACH),
+    panels=(Panel("time", "p", "p: share of equalities among numeric predicates", "CPU us per event", log_x=False),),
+    claims=(
+        order("Quarantining is faster than equality-preferred below p = 1", "time", "quarantine", "equality_preferred",
+              where=lambda row: row["p"] < 1),
+        order("Fair predicate is the slowest", "time", "equality_preferred", "fair_predicate"),
+        ratio("At p = 1 equality-preferred and quarantining are the same", "time", "equality_preferred", "quarantine",
+              1.0, where=lambda row: row["p"] == 1),
+    ),
+)  # fmt: skip
+
+EQUALITIES_ONLY = Experiment(
+    name="lesub-11",
+    paper="LeSub",
+    figure="figure 11",
+    question="Is the time flat where all predicates are equalities?",
+    why="A lookup per set of attributes finds all candidates; only the matches themselves grow with subscriptions.",
+    scales=SIZES,
+    timed=racing(THREE, equalities_only),
+    memory=per_subscription(BYTES_EACH),
+    panels=(Panel("time", "n", "subscriptions, p = 1", "CPU us per event"),),
+    claims=(
+        slope("Quarantining is flat or logarithmic", "time", "quarantine", "n", 0.0),
+        slope("Equality-preferred is flat or logarithmic", "time", "equality_preferred", "n", 0.0),
+    ),
+    notes=(
+        "Matches per event grow with subscriptions, from 12 at 100,000 to 99 at 800,000: no time can be flat below.",
+    ),
+)
+
+
+def count_work(point: Point) -> CountedRows:
+    """The sum of lookups, evaluations, additions and scanned rows, and additions alone."""
+    work: dict[str, float] = {}
+    for row in work_counted(THREE | plain("neon"), workload_of(point), {part: part for part in PARTS}):
+        work[row.series] = work.get(row.series, 0.0) + row.value
+        if row.measure == "additions":
+            yield row
+    for name, total in work.items():
+        yield Row(name, "work", total, "per event")
+
+
+WORK = Experiment(
+    name="lesub-work",
+    paper="LeSub",
+    figure="section 3, cost expressions",
+    question="How much does each algorithm do for an event?",
+    why="Counting adds once for every satisfied predicate of every subscription, whether it matches in the end or not.",
+    scales=SIZES,
+    counted=count_work,
+    memory=per_subscription(BYTES_EACH),
+    panels=(
+        Panel("work", "n", "subscriptions, p = 0.5", "lookups, evaluations, additions per event"),
+        Panel("additions", "n", "subscriptions, p = 0.5", "additions per event"),
+    ),
+    claims=(
+        order("Equality-preferred does less than fair predicate", "work", "equality_preferred", "fair_predicate"),
+        order("Quarantining does less than equality-preferred", "work", "quarantine", "equality_preferred"),
+        order("Fair predicate does less than Neon, which evaluates all", "work", "fair_predicate", "neon"),
+    ),
+)
+
+NAIVE = Experiment(
+    name="lesub-naive",
+    paper="LeSub",
+    figure="section 4, naive",
+    question="How far behind is checking every subscription?",
+    why="Naive touches every subscription; interpreted, a predicate costs a thousand times what machine code takes.",
+    scales={
+        "tiny": grid(n=[500]),
+        "small": grid(n=[2_000, 10_000]),
+        "paper": grid(n=[10_000, 100_000, 400_000]),
+        "full": grid(n=[400_000, 1_000_000]),
+    },
+    timed=racing(plain("naive", "compiled_naive", "quarantine"), few_events),
+    memory=per_subscription(12_000),
+    panels=(replace(HALF_EQUALITIES, lines=(Line("400,000", x=400_000),)),),
+    claims=(
+        order("Quarantining is faster than naive", "time", "quarantine", "naive"),
+        ratio("Naive takes 10,000 times as long as quarantining", "time", "naive", "quarantine", 10_000,
+              where=lambda row: row["n"] == 400_000),
+        ratio("So does naive in machine code", "time", "compiled_naive", "quarantine", 10_000),
+    ),
+    notes=("The paper's figure is for 400,000 subscriptions. Here naive is the reference evaluator in Python.",),
+)  # fmt: skip

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, THREE
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import raced, work_counted
-from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, TimedWorks, grid, per_subscription
+from whimbrel.lab.harness.contenders import counting, racing
+from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.workloads import Workload, make
 
 
-def measure(point: Point) -> TimedWorks:
-    """The three algorithms and the engine."""
-    return raced(THREE, _workload(point))
-
-
-def count(point: Point) -> CountedRows:
-    """The candidates that quarantining checks and that fail."""
-    workload = _workload(point)
-    measures = {"false candidates": "false_candidates"}
-    yield from work_counted(THREE, workload, measures)
-
-
-def _workload(point: Point) -> Workload:
+def workload_of(point: Point) -> Workload:
+    """Equalities of a number of values beside a comparison that one event in a thousand satisfies."""
     n = int(point["n"])
     return make("unselective", n=n, values=int(point["values"]), events=100 if n <= 1_000 else 1_000)
 
@@ -39,8 +28,8 @@ EXPERIMENT = Experiment(
         "paper": grid(n=[400_000], values=[2, 5, 20, 100, 500, 2_000]),
         "full": grid(n=[1_600_000], values=[2, 20, 200, 2_000]),
     },
-    timed=measure,
-    counted=count,
+    timed=racing(THREE, workload_of),
+    counted=counting(THREE, workload_of, {"false candidates": "false_candidates"}),
     memory=per_subscription(BYTES_EACH),
     panels=(
         Panel("time", "values", "values of the attribute with equalities", "CPU us per event"),

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.lab.harness.experiment import CountedRows, Point
-from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.experiment import Point
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
-from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
-from whimbrel.overlay.simulation.simulate import Report, Simulation
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.routing_tree import RoutingTree
 from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
@@ -69,15 +66,3 @@ def paper_tree(point: Point) -> tuple[GrownTree, list[Event]]:
     workload = PaperWorkload(Distribution(str(point["distribution"])), seed=1)
     tree = grown(workload.filter() for _ in range(int(point["n"])))
     return tree, [Event(workload.event()) for _ in range(EVENTS)]
-
-
-def simulated(options: ScenarioOptions) -> Report:
-    """The figures of a simulation with prefix routers."""
-    return Simulation(Scenario(options)).run("prefix").report
-
-
-def false_arrivals(series: str, report: Report) -> CountedRows:
-    """The share of arrivals that were false positives, and the events that were lost."""
-    arrived = float(report["hops_per_event"]) * float(report["events"])
-    yield Row(series, "false positives", 100 * float(report["false_positives"]) / max(arrived, 1.0), "% of arrivals")
-    yield Row(series, "false negatives", float(report["false_negatives"]), "events")

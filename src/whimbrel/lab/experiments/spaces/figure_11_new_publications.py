@@ -1,24 +1,28 @@
-"""Figure 11: the time to add a publication, against publications and subscriptions that are there."""
+"""New publications: figure 11, deleting them again, and publications that nothing matches."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from whimbrel.engine.index import Index
-from whimbrel.lab.experiments.spaces.population import filled, insertion, memory, new_points
-from whimbrel.lab.harness.claims import growth, slope
+from whimbrel.lab.experiments.spaces.population import AT_ONCE, NEW, filled, insertion, memory, new_points
+from whimbrel.lab.harness.claims import growth, ratio, slope
 from whimbrel.lab.harness.contenders import ENGINE
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, TimedWorks, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.spaces import SubjectSpaces
+from whimbrel.spaces import Columns, SubjectSpaces
 
 COUNTS = [10, 100, 1_000, 10_000, 100_000]
 LARGEST = 100_000
+COUNT = 20
+"""Publications of one run."""
 
 
-def measure(point: Point) -> TimedWorks:
+def measure_adding(point: Point) -> TimedWorks:
     """Publications of 20 constraints; the engine finds the same subscriptions, and keeps nothing."""
     spaces = filled(int(point["publications"]), int(point["subscriptions"]), 20)
-    new = new_points(20, 20)
+    new = new_points(COUNT, 20)
     yield insertion(spaces, new)
     index = _index_of(spaces, int(point["subscriptions"]))
     told = [len(spaces.publish(-1 - number, [at])) for number, at in enumerate(new[:3])]
@@ -41,7 +45,7 @@ def _index_of(spaces: SubjectSpaces, count: int) -> Index:
     return index
 
 
-EXPERIMENT = Experiment(
+ADDING = Experiment(
     name="spaces-11",
     paper="Spaces",
     figure="figure 11",
@@ -53,7 +57,7 @@ EXPERIMENT = Experiment(
         "paper": grid(publications=[10, 1_000, 100_000], subscriptions=COUNTS),
         "full": grid(publications=COUNTS, subscriptions=COUNTS),
     },
-    timed=measure,
+    timed=measure_adding,
     memory=memory("publications", "subscriptions"),
     panels=(
         Panel("time", "subscriptions", "subscriptions", "CPU us per publication", split="publications"),
@@ -74,3 +78,80 @@ EXPERIMENT = Experiment(
         "Its widths are unknown (AMB-20a): here points in 0..99, and subscriptions of two constraints of width 10.",
     ),
 )  # fmt: skip
+
+
+def measure_deleting(point: Point) -> TimedWorks:
+    """Add and delete the same publications."""
+    spaces = filled(1_000, int(point["subscriptions"]), 20)
+    new = new_points(COUNT, 20)
+    yield insertion(spaces, new, "insert")
+    mine = new_points(COUNT, 20, seed=24)
+    first = NEW + COUNT
+
+    def add() -> None:
+        for number, at in enumerate(mine):
+            spaces.publish(first + number, [at])
+
+    def delete() -> None:
+        for number in range(COUNT):
+            spaces.delete_publication(first + number)
+
+    add()
+    yield Timed("delete", delete, COUNT, add, unit="us per operation")
+
+
+DELETING = Experiment(
+    name="spaces-delete",
+    paper="Spaces",
+    figure="section 6, delete",
+    question="Does it cost as much to delete a publication as to add it?",
+    why="Both find everybody who matches: one to tell of the publication, the other to tell that it is gone.",
+    scales={
+        "tiny": grid(subscriptions=[10, 500]),
+        "small": grid(subscriptions=[100, 1_000, 10_000]),
+        "paper": grid(subscriptions=[100, 1_000, 10_000, 100_000]),
+        "full": grid(subscriptions=[1_000, 10_000, 100_000, 1_000_000]),
+    },
+    timed=measure_deleting,
+    memory=memory("subscriptions"),
+    panels=(Panel("time", "subscriptions", "subscriptions", "CPU us per operation"),),
+    claims=(ratio("Deleting takes as long as adding", "time", "delete", "insert", 1.0),),
+)
+
+
+def measure_without_matches(point: Point) -> TimedWorks:
+    """Publications far from every subscription, and publications among them with ten matches each."""
+    count = int(point["subscriptions"])
+    rng = np.random.default_rng(23)
+    side = float(np.sqrt(10 / count))
+    spaces = SubjectSpaces()
+    spaces.define("map", {"x": "number", "y": "number"})
+    for at in range(0, count, AT_ONCE):
+        corner = rng.random((2, min(AT_ONCE, count - at)))
+        bounds = {name: (corner[axis], corner[axis] + side) for axis, name in enumerate("xy")}
+        spaces.subscribe_many(Columns(range(at, at + corner.shape[1]), bounds), quiet=True)
+    yield insertion(spaces, [{"x": 5.0 + number, "y": 0.5} for number in range(COUNT)], "no match")
+    some = [{"x": float(x), "y": float(y)} for x, y in rng.random((COUNT, 2))]
+    yield insertion(spaces, some, "ten matches")
+
+
+WITHOUT_MATCHES = Experiment(
+    name="spaces-none",
+    paper="Spaces",
+    figure="section 6, no match",
+    question="Does a publication that nothing matches cost the same among millions of subscriptions?",
+    why="A search starts at the dimension with the fewest overlapping bounds: where there are none, it ends at once.",
+    scales={
+        "tiny": grid(subscriptions=[100, 1_000]),
+        "small": grid(subscriptions=[1_000, 10_000, 100_000]),
+        "paper": grid(subscriptions=[1_000, 10_000, 100_000, 1_000_000]),
+        "full": grid(subscriptions=[10_000, 100_000, 1_000_000, 4_000_000]),
+    },
+    timed=measure_without_matches,
+    memory=lambda point: 3e8 + 1.5e3 * float(point["subscriptions"]),
+    panels=(Panel("time", "subscriptions", "subscriptions", "CPU us per publication"),),
+    claims=(
+        slope("Without a match the time does not depend on subscriptions", "time", "no match", "subscriptions", 0.0),
+    ),
+    notes=("Squares in two dimensions, whose sides hold ten points each at any number.",),
+)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from whimbrel.lab.harness.claims import order, saving
-from whimbrel.lab.harness.contenders import Series, work_counted
-from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid, per_subscription
+from whimbrel.lab.harness.contenders import Series, counting
+from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.workloads import make
+from whimbrel.lab.workloads import Workload, make
 
 SERIES: Series = {
     "compiled_naive": ("compiled_naive", {}),
     "sgim": ("sgim", {}),
     "sgim, dynamic": ("sgim", {"grouping": "dynamic"}),
 }
+MEASURES = {"evaluations": "predicate_evaluations", "deleted groups": "groups_deleted"}
 
 
-def count(point: Point) -> CountedRows:
-    """Predicates evaluated, and groups deleted, on Le Subscribe's workload."""
+def workload_of(point: Point) -> Workload:
+    """Le Subscribe's workload."""
     n, p = int(point["n"]), float(point["p"])
-    workload = make("lesubscribe", n=n, p=p, events=20 if n < 1_000 else 200)
-    measures = {"evaluations": "predicate_evaluations", "deleted groups": "groups_deleted"}
-    yield from work_counted(SERIES, workload, measures)
+    return make("lesubscribe", n=n, p=p, events=20 if n < 1_000 else 200)
 
 
 EXPERIMENT = Experiment(
@@ -35,7 +34,7 @@ EXPERIMENT = Experiment(
         "paper": grid(n=[1_000, 5_000, 20_000], p=[0.5, 1.0]),
         "full": grid(n=[5_000, 40_000], p=[0.5, 1.0]),
     },
-    counted=count,
+    counted=counting(SERIES, workload_of, MEASURES),
     memory=per_subscription(10_000),
     panels=(
         Panel("evaluations", "n", "subscriptions", "predicates evaluated per event", where=lambda row: row["p"] < 1),
