@@ -107,6 +107,14 @@ def test_histories_give_the_transitions_of_the_model(seed: int, partial: bool, l
     assert len(saved.publications) == len(model.states)
 
 
+def test_ordered_updates_need_a_sequence() -> None:
+    saved = Saved(leave=False, partial=True)
+    saved.publish(1)
+    with pytest.raises(ValueError, match="Expected a sequence number for each update, but got null"):
+        saved.publications.apply(saved.format.table([Update("k", {"a": 1})]))
+    assert len(saved.publications) == 0
+
+
 def test_without_a_sequence_a_deleted_publication_is_forgotten() -> None:
     saved = Saved(leave=False, partial=True, ordered=False)
     saved.publish(1)

@@ -10,9 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
+from whimbrel.publications.columns import Flags, Rows
 from whimbrel.publications.keys import with_capacity
 
-Rows: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[np.int32]
 
 
@@ -21,7 +21,7 @@ class Changes(NamedTuple):
 
     rows: Rows
     codes: Codes
-    left: NDArray[np.bool_]
+    left: Flags
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Matches:
         start = self.starts[row]
         return self.codes[start : start + max(self.lengths[row], 0)]
 
-    def without(self, chosen: NDArray[np.bool_]) -> Matches:
+    def without(self, chosen: Flags) -> Matches:
         """The same matches, but the chosen states match nothing."""
         if not chosen.any():
             return self
@@ -154,7 +154,7 @@ def _most(old_lengths: Rows, old_count: int, new_lengths: Rows, previous: Rows) 
 @kernel
 def _changes(
     old_starts: Rows, old_lengths: Rows, old_codes: Codes, old_count: int, new_starts: Rows, new_lengths: Rows,
-    new_codes: Codes, previous: Rows, marks: Rows, mark: int, rows: Rows, codes: Codes, left: NDArray[np.bool_],
+    new_codes: Codes, previous: Rows, marks: Rows, mark: int, rows: Rows, codes: Codes, left: Flags,
 ) -> int:  # fmt: skip
     """Write the changes of all states and return how many there are.
 

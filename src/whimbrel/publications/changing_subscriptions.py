@@ -16,6 +16,7 @@ from whimbrel.publications.changes import Codes, Matches
 from whimbrel.publications.index_version import RuleCodes, SubscriptionCodes
 from whimbrel.publications.keys import with_capacity
 from whimbrel.publications.transition_rules import TransitionRules
+from whimbrel.ranks.arrow import numbers
 
 Find = Callable[[pa.Table], tuple[NDArray[np.int64], NDArray[np.int64]]]
 """Matches states: the offsets of each state's ids, and the ids."""
@@ -66,7 +67,7 @@ class ChangingSubscriptions:
 
     def ids(self, codes: NDArray[np.integer]) -> pa.Array:
         """Convert codes to ids of the index."""
-        return pa.array(2 * self._ids[codes >> 1] + (codes & 1))
+        return numbers(2 * self._ids[codes >> 1] + (codes & 1))
 
     def rule_codes(self, rules: TransitionRules) -> RuleCodes:
         """The codes of subscriptions that are told of leaves, and of those whose matches alone are no transitions."""

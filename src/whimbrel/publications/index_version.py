@@ -18,6 +18,7 @@ from whimbrel.engine.loader import RowNumbers
 from whimbrel.model.subscription import Id
 from whimbrel.publications.changes import Codes, Matches
 from whimbrel.publications.transition_rules import TransitionRules
+from whimbrel.ranks.arrow import numbers
 
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index
@@ -98,16 +99,16 @@ class IndexVersion:
 
     def ids(self, codes: NDArray[np.integer]) -> pa.Array:
         if len(self._shards) == 1:
-            return pa.array(self._shards[0].ids(codes)).cast(self.id_type)
+            return self._shard_ids(0, codes)
         homes = np.searchsorted(self._firsts, codes, side="right") - 1
-        parts = [pa.array([], self.id_type)]
+        parts = [pa.nulls(0, self.id_type)]
         places = [np.zeros(0, np.int64)]
-        for number, shard in enumerate(self._shards):
+        for number in range(len(self._shards)):
             own = np.flatnonzero(homes == number)
             if len(own):
                 places.append(own)
-                parts.append(pa.array(shard.ids(codes[own] - self._firsts[number])).cast(self.id_type))
-        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
+                parts.append(self._shard_ids(number, codes[own] - self._firsts[number]))
+        return pa.concat_arrays(parts).take(numbers(np.argsort(np.concatenate(places))))
 
     def translated(self, old: SubscriptionCodes, codes: Codes) -> Codes:
         known = self._translations.setdefault(old.number, np.full(len(old), -1, np.int32))
@@ -131,6 +132,10 @@ class IndexVersion:
             codes.append((rows + self._firsts[number]).astype(np.int32))
             last += len(rows)
         return np.concatenate(offsets), np.concatenate(codes)
+
+    def _shard_ids(self, number: int, rows: NDArray[np.integer]) -> pa.Array:
+        found = self._shards[number].ids(rows)
+        return (numbers(found) if isinstance(found, np.ndarray) else found).cast(self.id_type)
 
     def _codes_of(self, ids: Iterable[Id]) -> Codes:
         """The codes of those ids that are in this version, ascending."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
+from whimbrel.ranks.arrow import values_of
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Int32s: TypeAlias = NDArray[np.int32]
@@ -71,7 +72,7 @@ def _content(keys: pa.Array) -> tuple[Bytes, NDArray[Any]]:
     """The bytes of all keys and the bounds of each: key i is from bounds[i] to bounds[i + 1]. Keys have no nulls."""
     count, offset = len(keys), keys.offset
     if not pa.types.is_string(keys.type):
-        return np.asarray(keys).astype(np.int64, copy=False).view(np.uint8), np.arange(count + 1) * 8
+        return values_of(keys).astype(np.int64, copy=False).view(np.uint8), np.arange(count + 1) * 8
     _, ends, content = keys.buffers()
     if not count or content is None:
         return np.zeros(0, np.uint8), np.zeros(count + 1, np.int32)

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from whimbrel.model.subscription import Id
-from whimbrel.publications.changes import Changes, Differ, Matches, Rows
+from whimbrel.publications.changes import Changes, Differ, Matches
+from whimbrel.publications.columns import Flags, Rows, flag_column, flags_of, one_array, row_numbers
 from whimbrel.publications.index_version import SubscriptionCodes
 from whimbrel.publications.keys import KeyNumbers, with_capacity
 from whimbrel.publications.transition_rules import RememberedPairs, TransitionRules
@@ -32,7 +32,6 @@ from whimbrel.publications.updates import (
     SEQUENCE,
     TIME,
     UNSET,
-    Flags,
     OrderedUpdates,
     UpdateFormat,
     blanked,
@@ -40,6 +39,7 @@ from whimbrel.publications.updates import (
     order_updates,
     removed,
 )
+from whimbrel.ranks.arrow import values_of
 
 _REWRITE = 1.0
 """`save` returns all states again when the deltas hold more than this share of the states in the base."""
@@ -75,7 +75,7 @@ class Publications:
         self.remembered = RememberedPairs(rules)
         self._open_version = open_version
         self._schema = format.states
-        self._table = self._schema.empty_table()
+        self._table = pa.Table.from_batches([], self._schema)
         """States, oldest first; those that were replaced are left out when the table is compacted."""
         self._keys = KeyNumbers()
         self._rows = np.zeros(0, np.int64)
@@ -119,25 +119,27 @@ class Publications:
         """
         if self.version == 0:
             raise AssertionError("publications need a version of the index before updates")
+        if self.format.ordered and updates[SEQUENCE].null_count:
+            raise ValueError("Expected a sequence number for each update, but got null")
         found = self._transitions(self.version)
         numbers = self._numbers(updates)
-        sequences = _one(updates[SEQUENCE]).to_numpy() if self.format.ordered else None
+        sequences = values_of(one_array(updates[SEQUENCE])) if self.format.ordered else None
         order = order_updates(numbers, sequences, self._rows, self._latest, len(self._table))
         if not len(order.rows):
             return found.table()
         version = self._open_version(self.version)
-        rows = updates.take(pa.array(order.rows)).combine_chunks()
-        deleted = _flags(rows[DELETED])
+        rows = updates.take(row_numbers(order.rows)).combine_chunks()
+        deleted = flags_of(rows[DELETED])
         states = self._merge(rows, order, deleted)
         self._match_missing(order.previous[(order.previous >= 0) & (order.previous < len(self._table))])
         found_matches = version.match(self._attributes(states)) if matches is None else matches.take(order.rows)
         after = found_matches.without(deleted)
         changes = _differ.changes(self._matches, after, order.previous)
-        self._add_transitions(version, _one(rows[KEY]), _one(rows[SEQUENCE]), changes, deleted, found)
+        self._add_transitions(version, one_array(rows[KEY]), one_array(rows[SEQUENCE]), changes, deleted, found)
         if self.remembered:
             self._update_remembered(version, rows, deleted, after, now, found)
         last = np.flatnonzero(np.append(order.first[1:], True))
-        self._append(states.take(pa.array(last)), order.numbers[last], after, last)
+        self._append(states.take(row_numbers(last)), order.numbers[last], after, last)
         if len(self._table) > _MOST_REPLACED + 2 * len(self):
             self._compact()
         return found.table()
@@ -159,7 +161,7 @@ class Publications:
         rows = np.where(numbers < 0, -1, self._rows[numbers]) if len(self._rows) else numbers
         held = np.flatnonzero(rows >= 0)
         found: list[dict[str, object] | None] = [None] * len(keys)
-        for place, state in zip(held.tolist(), self._table.take(pa.array(rows[held])).to_pylist(), strict=True):
+        for place, state in zip(held.tolist(), self._table.take(row_numbers(rows[held])).to_pylist(), strict=True):
             found[place] = state
         return found
 
@@ -213,7 +215,7 @@ class Publications:
         """The whole state: the version, all current states and the remembered pairs."""
         now = self.remembered.now
         pairs = list(self.remembered.pairs)
-        states = table_to_bytes(self._table.take(pa.array(self._current())))
+        states = table_to_bytes(self._table.take(row_numbers(self._current())))
         return msgspec.msgpack.encode([self.version, states, pairs, now if np.isfinite(now) else None])
 
     def load_bytes(self, content: bytes) -> None:
@@ -229,12 +231,12 @@ class Publications:
     def _match_again(self, old: SubscriptionCodes, new: SubscriptionCodes, now: float, found: Transitions) -> None:
         count = len(self._table)
         everyone = np.arange(count)
-        alive = _flags(self._table[ALIVE])
+        alive = flags_of(self._table[ALIVE])
         self._match_missing(everyone)
         before = self._matches.take(everyone)
         before.codes, before.bound = new.translated(old, before.codes), len(new) + 1
         self._matches = new.match(self._attributes(self._table)).without(~alive)
-        keys, sequences = _one(self._table[KEY]), pa.nulls(count, pa.int64())
+        keys, sequences = one_array(self._table[KEY]), pa.nulls(count, pa.int64())
         changes = _differ.changes(before, self._matches, everyone)
         self._add_transitions(new, keys, sequences, changes, np.zeros(count, np.bool_), found)
         if self.remembered:
@@ -245,17 +247,17 @@ class Publications:
 
     def _numbers(self, table: pa.Table) -> Rows:
         """The numbers of the keys; the arrays by number get the capacity for them."""
-        numbers = self._keys.numbers(_one(table[KEY]))
+        numbers = self._keys.numbers(one_array(table[KEY]))
         self._rows = with_capacity(self._rows, len(self._keys), -1)
         self._latest = with_capacity(self._latest, len(self._keys))
         return numbers
 
     def _merge(self, rows: pa.Table, order: OrderedUpdates, deleted: Flags) -> pa.Table:
         """The states of publications after these updates."""
-        columns = [_one(rows[KEY]), _one(rows[SEQUENCE]), pa.array(~deleted)]
-        unset = _one(rows[UNSET])
+        columns = [one_array(rows[KEY]), one_array(rows[SEQUENCE]), flag_column(~deleted)]
+        unset = one_array(rows[UNSET])
         for number, attribute in enumerate(self.format.attributes.names):
-            own = _one(rows[FIRST_OF_UPDATE + number])
+            own = one_array(rows[FIRST_OF_UPDATE + number])
             if self.format.partial:
                 blank = deleted if unset.null_count == len(unset) else deleted | removed(unset, attribute)
                 stored = self._table[FIRST_OF_STATE + number]
@@ -279,7 +281,7 @@ class Publications:
         told &= codes < len(version)
         if len(rules.silent):
             told &= ~np.isin(codes, rules.silent)
-        places = pa.array(rows[told])
+        places = row_numbers(rows[told])
         found.extend(keys.take(places), version.ids(codes[told]), kinds[told], sequences.take(places))
 
     def _update_remembered(
@@ -304,9 +306,9 @@ class Publications:
         """Match these states, as far as their matches are not known."""
         missing = np.unique(rows[self._matches.lengths[rows] < 0])
         if len(missing):
-            states = self._table.take(pa.array(missing))
+            states = self._table.take(row_numbers(missing))
             found = self._open_version(self.version).match(self._attributes(states))
-            self._matches.learn(missing, found.without(~_flags(states[ALIVE])))
+            self._matches.learn(missing, found.without(~flags_of(states[ALIVE])))
 
     def _attributes(self, table: pa.Table) -> pa.Table:
         """The attributes of states; a nameless column keeps the number of rows where there are no attributes."""
@@ -316,7 +318,7 @@ class Publications:
         """Append states of keys with these numbers; the chosen rows of `matches` are theirs."""
         places = len(self._table) + np.arange(len(states))
         if not self.format.ordered:
-            places[~_flags(states[ALIVE])] = -1
+            places[~flags_of(states[ALIVE])] = -1
         self._rows[numbers] = places
         self._note_sequences(states, numbers)
         self._table = pa.concat_tables([self._table, states])
@@ -337,7 +339,7 @@ class Publications:
             places = np.full(len(self._table) + 1, -1)  # the last for those without a row
             places[current] = np.arange(len(current))
             rows[:] = places[rows]
-            self._table = self._table.take(pa.array(current))
+            self._table = self._table.take(row_numbers(current))
             self._matches = self._matches.take(current)
             self._is_base_current = False
         self._table = self._table.combine_chunks()
@@ -353,7 +355,7 @@ class Publications:
         assert len(self._table) == self._matches.count
         assert not self._is_base_current or len(self._table) >= self._saved_rows >= self._base_rows
         current = np.flatnonzero(self._rows[:count] >= 0)
-        states = self._table.take(pa.array(self._rows[current]))
+        states = self._table.take(row_numbers(self._rows[current]))
         assert self._numbers(states).tolist() == current.tolist()
         assert len(self._keys) == count
         if self.format.ordered:
@@ -364,7 +366,9 @@ class Publications:
 
     def _note_sequences(self, states: pa.Table, numbers: Rows) -> None:
         if self.format.ordered:
-            self._latest[numbers] = _one(states[SEQUENCE]).fill_null(np.iinfo(np.int64).min).to_numpy()
+            sequences = one_array(states[SEQUENCE])
+            known = flags_of(sequences.is_valid())
+            self._latest[numbers] = np.where(known, values_of(sequences), np.iinfo(np.int64).min)
 
 
 def table_to_bytes(table: pa.Table) -> bytes:
@@ -379,13 +383,3 @@ def table_to_bytes(table: pa.Table) -> bytes:
 def table_from_bytes(content: bytes) -> pa.Table:
     """The table of an Arrow stream."""
     return pa.ipc.open_stream(pa.py_buffer(bytes(content))).read_all()
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    flags: NDArray[np.bool_] = _one(column).to_numpy(zero_copy_only=False)
-    return flags

@@ -9,9 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from whimbrel.model.subscription import Id
+from whimbrel.publications.columns import column_of
+from whimbrel.ranks.arrow import numbers
 
 ENTER, LEAVE, DELETE = range(3)
-_KINDS = pa.array(["enter", "leave", "delete"])
+_KINDS = column_of(["enter", "leave", "delete"], pa.string())
 
 
 class Transitions:
@@ -35,10 +37,10 @@ class Transitions:
         blocks = list(self._blocks)
         if self._single or not blocks:
             keys, ids, kinds, sequences = zip(*self._single, strict=True) if self._single else ((),) * 4
-            named = pa.array(keys, self._schema.field(0).type), pa.array(ids, self._schema.field(1).type)
-            blocks.append((*named, np.array(kinds, np.int8), pa.array(sequences, pa.int64())))
+            named = column_of(keys, self._schema.field(0).type), column_of(ids, self._schema.field(1).type)
+            blocks.append((*named, np.array(kinds, np.int8), column_of(sequences, pa.int64())))
         keys, ids, kinds, sequences = zip(*blocks, strict=True)
-        names = _KINDS.take(pa.array(np.concatenate(kinds)))
+        names = _KINDS.take(numbers(np.concatenate(kinds)))
         columns = [pa.concat_arrays(keys), pa.concat_arrays(ids), names, pa.concat_arrays(sequences)]
         return pa.Table.from_arrays(columns, schema=self._schema)
 

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from whimbrel.publications.changes import Rows
+from whimbrel.publications.columns import Flags, Rows, column_of, flags_of, one_array, row_numbers
+from whimbrel.ranks.arrow import values_of
 
 KEY, SEQUENCE, ALIVE, FIRST_OF_STATE = range(4)
 """The columns of states; those of attributes begin with the last number."""
 DELETED, TIME, UNSET, FIRST_OF_UPDATE = range(2, 6)
 """The columns of updates after key and sequence; those of attributes begin with the last number."""
-
-Flags: TypeAlias = NDArray[np.bool_]
 
 
 class Update(NamedTuple):
@@ -79,7 +77,7 @@ class UpdateFormat:
             for u in updates
         ]
         schema = self.updates
-        arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
+        arrays = [column_of([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -120,7 +118,7 @@ def blanked(own: pa.Array, blank: Flags) -> pa.Array:
     """Return the column with nulls where `blank` is set."""
     if not blank.any():
         return own
-    return own.take(pa.array(np.arange(len(own)), mask=blank))
+    return own.take(row_numbers(np.arange(len(own)), blank))
 
 
 def merged(stored: pa.ChunkedArray, own: pa.Array, blank: Flags, first: Flags, previous: Rows) -> pa.Array:
@@ -129,20 +127,19 @@ def merged(stored: pa.ChunkedArray, own: pa.Array, blank: Flags, first: Flags, p
     Updates are grouped by publication, in order. `first` marks the first update of each; for those, `previous` is the
     row of the stored state, -1 without one. The value before is that of the previous update or of the stored state.
     """
-    says = blank | own.is_valid().to_numpy(zero_copy_only=False)
+    says = blank | flags_of(own.is_valid())
     source = np.maximum.accumulate(np.where(says | first, np.arange(len(own)), 0))
     from_stored = ~says[source]
     rows = previous[source[from_stored]]
-    taken = stored.take(pa.array(rows, mask=rows < 0))
-    taken = taken.chunk(0) if taken.num_chunks == 1 else taken.combine_chunks()
+    taken = one_array(stored.take(row_numbers(rows, rows < 0)))
     nothing = blank[source]
     source[from_stored] = len(own) + np.arange(len(rows))
-    return pa.concat_arrays([own, taken]).take(pa.array(source, mask=nothing))
+    return pa.concat_arrays([own, taken]).take(row_numbers(source, nothing))
 
 
 def removed(unset: pa.Array, name: str) -> Flags:
     """Return which updates remove the attribute of this name."""
     out = np.zeros(len(unset), np.bool_)
-    parents = pc.list_parent_indices(unset).to_numpy(zero_copy_only=False)
-    out[parents[pc.fill_null(pc.equal(pc.list_flatten(unset), name), False).to_numpy(zero_copy_only=False)]] = True
+    is_named = pc.is_in(pc.list_flatten(unset), column_of([name], pa.string()))
+    out[values_of(pc.list_parent_indices(unset))[flags_of(is_named)]] = True
     return out
