@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.broker.inside import event, offsets, opened, publish, replace, run, subscribe
+from tests.broker.inside import event, ids_of, offsets, opened, publish, replace, run, subscribe
 from whimbrel.broker.delivery.history import History
 from whimbrel.broker.delivery.message_reader import StoredMessage
-from whimbrel.broker.requests.errors import Unavailable
+from whimbrel.broker.requests.errors import InternalError, Unavailable
 from whimbrel.broker.requests.settings import Settings
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import ANYBODY
 from whimbrel.broker.service.runtime import READERS
@@ -22,6 +23,7 @@ from whimbrel.broker.store import Cursor, SqliteStore, StoredSubscription
 from whimbrel.broker.store.formats import StoreError
 from whimbrel.engine.index import Index
 from whimbrel.log import LogFailed
+from whimbrel.log.matched_numbers import MatchedNumbers
 
 
 def test_a_saved_index_may_hold_what_never_reached_the_disk(tmp_path: Path) -> None:
@@ -96,18 +98,46 @@ def test_a_broker_that_does_not_serve_does_nothing_by_itself(tmp_path: Path) -> 
     run(work)
 
 
-def test_a_group_that_cannot_be_decided_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_fails_unexpectedly_ends_the_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         async with opened(tmp_path) as broker:
-            await publish(broker, event(1))
 
             def fail(*_: object) -> None:
                 raise RuntimeError("a mistake")
 
-            monkeypatch.setattr(broker.live, "match", fail)
+            monkeypatch.setattr(broker.live, "add", fail)
             async with asyncio.timeout(10):
                 with pytest.raises(Unavailable, match="a mistake"):
-                    await publish(broker, event(2))
+                    await subscribe(broker, "TRUE")
+            assert not broker.ready
+
+    run(work)
+
+
+def test_an_event_that_cannot_be_matched_fails_its_request_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            held = await subscribe(broker, "TRUE")
+            match = broker.live.match
+
+            def fail(events: list[bytes]) -> MatchedNumbers:
+                if any(b"bad" in one for one in events):
+                    raise RuntimeError("a mistake")
+                return match(events)
+
+            monkeypatch.setattr(broker.live, "match", fail)
+            asked = [[event("a")], [event("b"), event("bad")], [event("a"), event("c")]]
+            async with asyncio.timeout(10):
+                results = await asyncio.gather(*(publish(broker, *each) for each in asked), return_exceptions=True)
+                assert isinstance(results[1], InternalError) and "a mistake" in str(results[1])
+                assert [one for one in results if not isinstance(one, BaseException)] == [
+                    [Published(1)],
+                    [Published(1, True), Published(2)],
+                ]
+                assert await ids_of(broker, held) == ["a", "c"]
+                assert broker.ready and offsets(await publish(broker, event("b"))) == [(3, False)]
 
     run(work)
 

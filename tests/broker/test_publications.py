@@ -13,13 +13,15 @@ import pytest
 
 from tests.broker.inside import ANYBODY, opened
 from tests.broker.reference_topic import Message, ReferenceTopic
+from whimbrel.broker.publications.tenant_states import TenantStates
 from whimbrel.broker.publications.update_requests import UpdateKind, merged, read_update
-from whimbrel.broker.requests.errors import BrokerError, Forbidden, NotFound, TooManyRequests
+from whimbrel.broker.requests.errors import BrokerError, Forbidden, InternalError, NotFound, TooManyRequests
 from whimbrel.broker.requests.subscriptions import read_request
 from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import StoredSubscription
+from whimbrel.log.matched_numbers import MatchedNumbers
 
 KEYS = ("a", "b", "c", "d", "taxi 7")
 FILTERS = ("x < 5", "x BETWEEN 3 AND 8 AND color = 'red'", "color != 'red'", "x IS NULL", "tags CONTAINS 'far'", "TRUE")
@@ -232,5 +234,28 @@ def test_messages_can_be_read_one_at_a_time(tmp_path: Path) -> None:
             found = await messages(broker, held.id, page=1)
             assert found == await messages(broker, held.id, page=100)
             assert [len(group) for group in found] == [len(KEYS), 1, 1]
+
+    asyncio.run(work())
+
+
+def test_an_update_that_cannot_be_read_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    match = TenantStates.match
+
+    def fail(self: TenantStates, states: list[bytes]) -> MatchedNumbers:
+        if any(b"bad" in state for state in states):
+            raise RuntimeError("a mistake")
+        return match(self, states)
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            held = await subscribe(broker, filter="x > 0")
+            monkeypatch.setattr(TenantStates, "match", fail)
+            asked = [("a", "put", {"x": 1}), ("b", "put", {"x": "bad"}), ("c", "put", {"x": 2})]
+            results = await update(broker, *asked)
+            assert isinstance(results[1], InternalError) and "a mistake" in str(results[1])
+            assert [results[0], results[2]] == [Published(1), Published(2)]
+            told = await messages(broker, held.id)
+            assert ordered(told) == [[("enter", "a", {"x": 1})], [("enter", "c", {"x": 2})]]
+            assert broker.ready
 
     asyncio.run(work())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -33,7 +33,7 @@ from whimbrel.broker.requests.errors import (
 )
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import outer_of, read_spec
-from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup
+from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup, unexpected
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers
@@ -58,6 +58,10 @@ class _Item(NamedTuple):
     rules: Rules
     results: list[Published | BrokerError | None]
     place: int
+
+
+_GoodItem: TypeAlias = tuple[_Item, bytes | None, HeldState | None]
+"""An update that is not refused, the new state (None if the publication is deleted), and the one before."""
 
 
 class PublicationTopic:
@@ -154,24 +158,19 @@ class PublicationTopic:
         self._note_due()
 
     def _round(self, group: RequestGroup, name: str, items: list[_Item]) -> None:
-        """Apply updates, no two of which have the same key."""
+        """Apply updates, no two of which have the same key.
+
+        If reading them raises what nobody expected, they are applied one by one, and the one that raises is refused.
+        """
         tenant = self._tenant(name)
-        good: list[tuple[_Item, bytes | None, HeldState | None]] = []
-        count, size = len(tenant), tenant.bytes
-        for item, held in zip(items, tenant.find([item.update.key for item in items]), strict=True):
-            try:
-                state = self._decided(item, held)
-                new, more = (held is None) - (state is None), len(state or b"") - len(held.state if held else b"")
-                if more > 0:
-                    self._check_limits(name, count + new, size + more)
-            except BrokerError as error:
-                item.results[item.place] = error
-                continue
-            count, size = count + new, size + more
-            good.append((item, state, held))
-        matched = tenant.match([b"{}" if state is None else state for _, state, _ in good])
-        if matched.errors:
-            good, matched = _without_refused(good, matched)
+        try:
+            good, matched = self._read(name, tenant, items)
+        except Exception as error:
+            if len(items) == 1:
+                items[0].results[items[0].place] = unexpected(error)
+            for item in items if len(items) > 1 else ():
+                self._round(group, name, [item])
+            return
         base = group.next
         updates = [(item.update.key, base + at, state) for at, (item, state, _) in enumerate(good)]
         if updates:
@@ -187,6 +186,24 @@ class PublicationTopic:
         for at, (item, _, _) in enumerate(good):
             item.results[item.place] = Published(base + at)
         self.updated += len(good)
+
+    def _read(self, name: str, tenant: TenantStates, items: list[_Item]) -> tuple[list[_GoodItem], MatchedNumbers]:
+        """The updates that are not refused, and what their states match. Changes nothing but the results of others."""
+        good: list[_GoodItem] = []
+        count, size = len(tenant), tenant.bytes
+        for item, held in zip(items, tenant.find([item.update.key for item in items]), strict=True):
+            try:
+                state = self._decided(item, held)
+                new, more = (held is None) - (state is None), len(state or b"") - len(held.state if held else b"")
+                if more > 0:
+                    self._check_limits(name, count + new, size + more)
+            except BrokerError as error:
+                item.results[item.place] = error
+                continue
+            count, size = count + new, size + more
+            good.append((item, state, held))
+        matched = tenant.match([b"{}" if state is None else state for _, state, _ in good])
+        return _without_refused(good, matched) if matched.errors else (good, matched)
 
     def _decided(self, item: _Item, held: HeldState | None) -> bytes | None:
         """The new state; None if the publication is deleted."""
@@ -340,9 +357,7 @@ def _state_filter(
     return StateFilter(number, first, filter, rules, request.leave, outer_of(request, rules), request.dwell)
 
 
-def _without_refused(
-    good: list[tuple[_Item, bytes | None, HeldState | None]], matched: MatchedNumbers
-) -> tuple[list[tuple[_Item, bytes | None, HeldState | None]], MatchedNumbers]:
+def _without_refused(good: list[_GoodItem], matched: MatchedNumbers) -> tuple[list[_GoodItem], MatchedNumbers]:
     """Leave out the states that could not be matched, which have an error as their result."""
     for row, error in matched.errors.items():
         item = good[row][0]

@@ -28,7 +28,7 @@ from whimbrel.broker.requests.errors import (
 )
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import read_spec
-from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup
+from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup, unexpected
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
@@ -190,13 +190,18 @@ class SpaceTopic:
             results: list[Published | BrokerError] = []
             for update in asked.updates:
                 try:
-                    results.append(self._update(group, asked, update))
+                    space, regions = self._read(asked, update)
                 except BrokerError as error:
                     results.append(error)
+                except Exception as error:  # reading an update changes nothing
+                    results.append(unexpected(error))
+                else:
+                    results.append(self._apply(group, asked, update.key, space, regions))
             group.answers.append((batch.result, results))
         self._note_due()
 
-    def _update(self, group: RequestGroup, asked: Updates, update: PublicationUpdate) -> Published:
+    def _read(self, asked: Updates, update: PublicationUpdate) -> tuple[_Space, Regions | None]:
+        """The space of an update and the new regions, None if the publication is deleted. Changes nothing."""
         space = self._find(asked.tenant, asked.space)
         held = space.held.get(update.key)
         if held is None or not allows_regions(asked.rules, held[1]):
@@ -205,41 +210,43 @@ class SpaceTopic:
             if update.kind is not UpdateKind.PUT:
                 raise NotFound(f"Expected the key of a publication, but {update.key[:80]!r} is none")
         check_version(update, None if held is None else held[0])
-        members, old = space.members, b"" if held is None else held[1]
-        try:
-            if update.kind is UpdateKind.DELETE:
-                state = b""
-                found = members.delete_publication(update.key, now=self._now)
-            else:
-                regions = self._regions(asked, update, old, space)
-                state = _encode({"regions": regions})
-                self._check_limits(asked.tenant, held is None, len(state) - len(old), len(state))
-                if held is None:
-                    found = members.publish(update.key, regions, now=self._now)
-                else:
-                    found = members.update_publication(update.key, regions, now=self._now)
-        except BrokerError:
-            raise
-        except WhimbrelError as error:
-            raise Unprocessable(str(error), "invalid-region") from None
-        space.bytes += len(state) - len(old)
-        offset = group.next
-        if state:
-            space.held[update.key] = offset, state
-        else:
-            del space.held[update.key]
-        self._write(group, asked, update.key, state, space, found)
-        self.updated += 1
-        self.notified += len(found)
-        return Published(offset)
-
-    def _regions(self, asked: Updates, update: PublicationUpdate, old: bytes, space: _Space) -> Regions:
-        most = self._settings.regions_per_object
+        if update.kind is UpdateKind.DELETE:
+            return space, None
+        old, most = b"" if held is None else held[1], self._settings.regions_per_object
         if update.kind is UpdateKind.PUT:
             regions = read_regions(update.content, most)
         else:
             regions = patched(read_regions(old, most), update.content)
-        return space.constrained(regions, asked.rules)
+        regions = space.constrained(regions, asked.rules)
+        size = len(_encode({"regions": regions}))
+        self._check_limits(asked.tenant, held is None, size - len(old), size)
+        return space, regions
+
+    def _apply(
+        self, group: RequestGroup, asked: Updates, key: str, space: _Space, regions: Regions | None
+    ) -> Published | BrokerError:
+        """Give a publication regions, or delete it, and write the entry; the error if the space refuses the regions."""
+        members, held = space.members, space.held.get(key)
+        try:
+            if regions is None:
+                found = members.delete_publication(key, now=self._now)
+            elif held is None:
+                found = members.publish(key, regions, now=self._now)
+            else:
+                found = members.update_publication(key, regions, now=self._now)
+        except WhimbrelError as error:
+            return Unprocessable(str(error), "invalid-region")
+        state = b"" if regions is None else _encode({"regions": regions})
+        space.bytes += len(state) - (0 if held is None else len(held[1]))
+        offset = group.next
+        if state:
+            space.held[key] = offset, state
+        else:
+            del space.held[key]
+        self._write(group, asked, key, state, space, found)
+        self.updated += 1
+        self.notified += len(found)
+        return Published(offset)
 
     def _check_limits(self, tenant: str, is_new: bool, more: int, size: int) -> None:
         if size > EVENT_BYTES.value:

@@ -143,6 +143,13 @@ class HeadTooLarge(BrokerError):
     code = "too-large"
 
 
+class InternalError(BrokerError):
+    """A mistake of the broker: deciding the request raised what nobody expected. The request has changed nothing."""
+
+    status = 500
+    code = "internal-error"
+
+
 class NoSpace(BrokerError):
     """The disk is nearly full: events and subscriptions are refused until there is space again."""
 

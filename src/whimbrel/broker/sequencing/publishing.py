@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,10 +11,10 @@ from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError, Forbidden, refusal
-from whimbrel.broker.sequencing.request_group import Forwarding, Publish, Published, RequestGroup
+from whimbrel.broker.sequencing.request_group import Forwarding, Publish, Published, RequestGroup, unexpected
 from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.engine.index import Index
-from whimbrel.log import EVENT
+from whimbrel.log import EVENT, LogError
 from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers, apply_rules, keep_pairs, match_events
 from whimbrel.model.filter import Filter
@@ -73,6 +74,16 @@ class LiveIndex:
         return apply_rules(matched, self.constrained, events, self.index.timestamps)
 
 
+class _ReadEvents(NamedTuple):
+    """What is known of the events of some requests before any of them gets an offset."""
+
+    digests: list[int]
+    known: dict[int, int]  # offsets of events that were published before, by place
+    refused: dict[int, BrokerError]  # by place
+    fresh: list[int]  # the places of the events that were matched
+    matched: MatchedNumbers  # of the fresh ones
+
+
 class Publishing:
     """Decides events: recognises repeats, matches, refuses or gives an offset."""
 
@@ -83,7 +94,25 @@ class Publishing:
         self._origins = origins  # the last event of every other log that is here
 
     def publish(self, group: RequestGroup, requests: list[Publish]) -> None:
-        """Add the events of some requests to a group, in their order, and the answers."""
+        """Add the events of some requests to a group, in their order, and the answers.
+
+        If reading them raises what nobody expected, they are published one by one, and the one that raises is refused.
+        A log that fails is no fault of a request: LogError.
+        """
+        try:
+            read = self._read(requests)
+        except LogError:
+            raise
+        except Exception as error:
+            if len(requests) == 1:
+                group.answers.append((requests[0].result, unexpected(error)))
+            for request in requests if len(requests) > 1 else ():
+                self.publish(group, [request])
+        else:
+            self._place(group, requests, read)
+
+    def _read(self, requests: list[Publish]) -> _ReadEvents:
+        """Recognise and match the events of some requests. Changes nothing."""
         events = [event for request in requests for event in request.events]
         digest = self._ids.digest
         digests = [digest(request.tenant, event.source, event.id) for request in requests for event in request.events]
@@ -93,7 +122,7 @@ class Publishing:
         matched = self._live.match([events[place].raw for place in fresh])
         refused = {fresh[row]: refusal(error, "invalid-event") for row, error in matched.errors.items()}
         self._refuse_foreign(requests, known, refused)
-        self._place(group, requests, digests, known, refused, fresh, matched)
+        return _ReadEvents(digests, known, refused, fresh, matched)
 
     def _known(self, digests: list[int], events: list[Incoming]) -> dict[int, int]:
         """The offsets of events that were published before, by their position among `events`."""
@@ -139,17 +168,9 @@ class Publishing:
             if not request.rules:
                 place += len(request.events)
 
-    def _place(
-        self,
-        group: RequestGroup,
-        requests: list[Publish],
-        digests: list[int],
-        known: dict[int, int],
-        refused: dict[int, BrokerError],
-        fresh: list[int],
-        matched: MatchedNumbers,
-    ) -> None:
+    def _place(self, group: RequestGroup, requests: list[Publish], read: _ReadEvents) -> None:
         """Give offsets to the events that are new, and write their rows."""
+        digests, known, refused, fresh, matched = read
         coded: Sequence[bytes | None] = [None] * len(fresh) if self._live.deferred else _coded_lists(matched)
         rows_of = None if len(fresh) == len(digests) else {place: row for row, place in enumerate(fresh)}
         placed: dict[int, int] = {}  # digest to offset, of this call

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import Change, SubscriptionPut
 from whimbrel.broker.requests.envelope import Incoming
-from whimbrel.broker.requests.errors import BrokerError, NotFound
+from whimbrel.broker.requests.errors import BrokerError, InternalError, NotFound
 from whimbrel.log.match_list import encode
 from whimbrel.model.token_rules import Rules
 
@@ -89,8 +89,9 @@ class Publish:
 class Batch:
     """Requests that are decided together with others of their kind: `decide` gets all those of a group.
 
-    It adds rows to the group and the answer of each batch. `count` and `size` (bytes) are what it counts for in the
-    queue.
+    It adds rows to the group and the answer of each batch. If reading a batch raises what nobody expected, it answers
+    with `unexpected`; an exception that it lets through ends the broker. `count` and `size` (bytes) are what the batch
+    counts for in the queue.
     """
 
     decide: Callable[[RequestGroup, list[Batch]], None]
@@ -105,7 +106,8 @@ class Batch:
 class Decide:
     """A change. `decide` runs in the sequencer, with the offset that a first entry will get.
 
-    It returns the entries to append and the answer, or raises a BrokerError.
+    It returns the entries to append and the answer, or raises a WhimbrelError before it changes anything. Any other
+    exception ends the broker: the index may have a part of the change.
     """
 
     decide: Callable[[int], tuple[list[Change], object]]
@@ -185,6 +187,15 @@ class RequestGroup:
         empty = np.zeros(0, np.int64)
         numbers, offsets = np.concatenate([empty, *self.numbers]), np.concatenate([empty, *self.offsets])
         return LivePairs(self.events, self.notices, numbers, offsets)
+
+
+def unexpected(error: Exception) -> InternalError:
+    """Log an exception that nobody expected, and return the answer to the request that caused it.
+
+    Call it only where the request has changed nothing yet: neither the group, nor the index, nor any other state.
+    """
+    logger.error("a request could not be decided", exc_info=error)
+    return InternalError(f"Expected to decide the request, but the broker made a mistake: {error}")
 
 
 def settle_now(answers: list[Answer]) -> None:

@@ -5,7 +5,10 @@ the disk syncs a group the next one gathers. When a group is on disk its effects
 store, streams are told, and only then the requests are answered. So no change slips between a match and its offset,
 an answer means "on disk", and whoever has an answer sees its effect in the next call.
 
-If the log or the store fails, nothing more is acknowledged and `on_failure` is called: the process must end.
+If the log or the store fails, nothing more is acknowledged and `on_failure` is called: the process must end. So it is
+when deciding a request raises what nobody expected, because index and topics may have a part of it that the log will
+never have. Only where a decision is known to have read and changed nothing so far, the request alone is refused: while
+events are recognised and matched, and while updates of publications are read (see `unexpected`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ delivering, planning     one turn of a channel; which messages its next request 
 outgoing, signatures     the request as bytes, signed
 consent, retries         whether a receiver consents; when a delivery is tried again
 host_queues              which channel is served next, so that hosts take turns
-timed_channels           channels that wait for a time
+timed_channels           channels that wait for a moment
 http_client, connection  sends requests over kept connections
 addresses                resolves names, and checks where webhooks may go
 records                  what deliveries change, stored every few milliseconds

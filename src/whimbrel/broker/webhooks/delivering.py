@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from time import monotonic, time
+from time import monotonic
 from typing import NamedTuple
 
 from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
@@ -88,9 +88,8 @@ class Deliverer:
         target, state = channel.target, channel.state
         if target is None or state is None or state.disabled is not None:
             return IDLE, None
-        now = time()
-        due = max((state.due or 0) / 1e6, channel.paced)
-        if due > now:
+        due = max(channel.retry_moment(), channel.paced)
+        if due > monotonic():
             return due, None
         if state.consent != "granted" and target.settings.consent != "waived":
             if state.consent == "refused":
@@ -155,7 +154,7 @@ class Deliverer:
         took = monotonic() - began
         verdict = "failed" if answer is None else verdict_of(answer.status)
         if state.rate is not None:
-            channel.paced = time() + 60 / state.rate
+            channel.paced = monotonic() + 60 / state.rate
         well = verdict == "delivered" and took < SLOW_SECONDS
         if channel.is_stale:  # it was changed meanwhile: what is held here may be about another sink
             self.load(channel)
@@ -213,6 +212,7 @@ class Deliverer:
             return
         channel.buffer = []
         due = now + int(pause * 1e6)
+        channel.retry = due, monotonic() + pause
         failing = state.failing or now
         self._set_state(channel, state._replace(attempts=attempts, failing=failing, due=due, problem=problem))
 

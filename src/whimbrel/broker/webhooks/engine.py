@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from time import time
+from time import monotonic
 from typing import Any, TypeVar
 
 import numpy as np
@@ -239,8 +239,8 @@ class WebhookEngine:
     async def _finish(self) -> None:
         """Let requests end, and store everything."""
         self._timed.stop()
-        deadline = time() + STOP_SECONDS
-        while self._tasks and time() < deadline:  # some may wait for what they changed to be stored
+        deadline = monotonic() + STOP_SECONDS
+        while self._tasks and monotonic() < deadline:  # some may wait for what they changed to be stored
             if not await self._save():
                 break
             await asyncio.wait(self._tasks, timeout=SAVE_SECONDS)
@@ -334,7 +334,7 @@ class WebhookEngine:
         self._in_trouble(f"the webhook of subscription {channel.id} could not go on")
         pause = min(LONGEST_TROUBLE_SECONDS, TROUBLE_SECONDS * 2**channel.troubles)
         channel.troubles = min(channel.troubles + 1, 10)
-        self._timed.add(channel, time() + pause)
+        self._timed.add(channel, monotonic() + pause)
 
     def _rest(self, channel: Channel) -> None:
         """A channel has nothing to do; the ones that rest longest are forgotten."""

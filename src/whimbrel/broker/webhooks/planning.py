@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from time import time
+from time import monotonic
 
 from whimbrel.broker.delivery.digests import DIGEST_BYTES, closed_messages, next_window
 from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.store import Cursor
-from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel
+from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel, moment_of
 from whimbrel.broker.webhooks.outgoing import REQUEST_BYTES, fitting
 from whimbrel.broker.webhooks.records import WebhookRecords, now_us
 from whimbrel.broker.webhooks.target import WebhookTarget
@@ -59,12 +59,12 @@ class RequestPlanner:
             if target.digest is not None:
                 ready = closed_messages(messages[: target.batch], target.digest.seconds, now_us())
                 if not ready:
-                    return [], next_window(messages[0].time, target.digest.seconds) / 1e6
+                    return [], moment_of(next_window(messages[0].time, target.digest.seconds))
                 messages = ready
             self._plan(channel, messages[-1].cursor)
         if not self._records.is_stored(channel.id):
             if not await self._records.stored():
-                return [], time() + REFUSED_SECONDS
+                return [], monotonic() + REFUSED_SECONDS
             if channel.is_stale or channel.state is None or channel.state.disabled is not None:  # changed meanwhile
                 return [], AT_ONCE
         found = fitting(messages, target.batch, REQUEST_BYTES if target.digest is None else DIGEST_BYTES)

@@ -1,4 +1,4 @@
-"""Channels that wait for a time: a retry, a digest, the rate that their receiver allows. One timer serves them all."""
+"""Channels that wait for a moment: a retry, a digest, the rate that a receiver allows. One timer serves them all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable
-from time import time
+from time import monotonic
 
 from whimbrel.broker.webhooks.channel import Channel
 
@@ -14,7 +14,7 @@ from whimbrel.broker.webhooks.channel import Channel
 class TimedChannels:
     """Calls `on_due` with the channels whose time has come. Used in one event loop.
 
-    A channel that has another phase or another time by then is left out: somebody has woken it.
+    A channel that has another phase or another moment by then is left out: somebody has woken it.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_due: Callable[[list[Channel]], None]) -> None:
@@ -25,7 +25,7 @@ class TimedChannels:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, channel: Channel, due: float) -> None:
-        """Let a channel wait until a time, in seconds since 1970."""
+        """Let a channel wait until a moment of `monotonic()`."""
         channel.phase, channel.due = "timed", due
         channel.buffer = []
         channel.is_stale = True  # by then somebody may have moved its cursor
@@ -41,11 +41,11 @@ class TimedChannels:
     def _set_timer(self) -> None:
         self.stop()
         if self._waiting:
-            self._timer = self._loop.call_later(max(0.001, self._waiting[0][0] - time()), self._on_time)
+            self._timer = self._loop.call_later(max(0.001, self._waiting[0][0] - monotonic()), self._on_time)
 
     def _on_time(self) -> None:
         self._timer = None
-        now = time()
+        now = monotonic()
         found: list[Channel] = []
         while self._waiting and self._waiting[0][0] <= now:
             due, _, channel = heapq.heappop(self._waiting)
