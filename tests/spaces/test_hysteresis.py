@@ -82,6 +82,26 @@ def test_hysteresis_of_integers_and_instants() -> None:
         made({"t": "string"}).subscribe("t", [{"t": "x"}], hysteresis={"t": 1})
 
 
+@pytest.mark.parametrize("margin", [1e15, 1e292, 1e300, math.nextafter(math.inf, 0)])
+@pytest.mark.parametrize(
+    ("kind", "low", "far", "distance"),
+    [("number", 1, 1e308, 1e308), ("integer", 1, 1 << 61, 2**61), ("timestamp", Timestamp(1), Timestamp(1 << 61), 3e9)],
+)
+def test_a_huge_margin_reaches_to_the_end_of_the_domain(
+    kind: str, low: object, far: object, distance: float, margin: float
+) -> None:
+    spaces = made({"x": kind})
+    spaces.subscribe("s", [{"x": (low, low)}], hysteresis={"x": margin}, leave=True)
+    spaces.publish("p", [{"x": low}])
+    assert spaces.update_publication("p", {"x": far}) == ([] if margin >= distance else [leave("s", "p")])
+
+
+@pytest.mark.parametrize("margin", [-1, math.inf, math.nan, 10**400, True])
+def test_a_margin_is_a_number_that_a_float_holds(margin: float) -> None:
+    with pytest.raises(SpaceOptionError, match="Expected a number from 0 on"):
+        made({"x": "integer"}).subscribe("s", [{"x": 1}], hysteresis={"x": margin})
+
+
 def test_columns_of_a_range_and_hysteresis_beyond_it() -> None:
     spaces = made({"floor": FLOORS, "share": SHARE, "size": SIZES})
     spaces.subscribe("s", [{"share": (0, 0.5)}], leave=True, hysteresis={"share": 0.75}, now=0)

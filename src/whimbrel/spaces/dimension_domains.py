@@ -244,13 +244,16 @@ def float_codes(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def widened(domain: DimensionDomain, low: int, high: int, margin: float) -> tuple[int, int]:
-    """The cuts of an interval that was widened by a margin at both ends. For timestamps the margin is in seconds."""
+    """The cuts of an interval, widened by a margin at both ends, at most to the largest value.
+
+    For timestamps the margin is in seconds.
+    """
     if isinstance(domain, NumberDomain):
         shown, most = domain.show(low, high), sys.float_info.max
         lowest = None if shown.low is None else max(float(shown.low) - margin, -most)  # type: ignore[arg-type]
         highest = None if shown.high is None else min(float(shown.high) + margin, most)  # type: ignore[arg-type]
         return NumberDomain().interval(Interval(lowest, highest, shown.ends), "hysteresis")  # also beyond a range
-    step = math.ceil(margin * 1_000_000_000 if isinstance(domain, TimestampDomain) else margin)
+    step = math.ceil(min(margin * 1e9 if isinstance(domain, TimestampDomain) else margin, 2.0 * _LARGEST))
     low = low if low == LOW else max(low - step, -_LARGEST)
     high = high if high == HIGH else max(high, min(high + step, _LARGEST))
     return low, high

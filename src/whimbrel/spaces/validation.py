@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -185,8 +186,8 @@ class CallValidator:
 
 
 def _seconds(span: float | timedelta, option: str) -> float:
-    """A distance or a time in seconds; SpaceOptionError if it is negative or infinite."""
+    """A distance or a time in seconds; SpaceOptionError if it is negative, infinite or larger than any float."""
     number = span.total_seconds() if isinstance(span, timedelta) else span
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < float("inf"):
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= sys.float_info.max:
         raise SpaceOptionError(option, "a number from 0 on", span)
     return float(number)
