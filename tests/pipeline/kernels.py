@@ -11,7 +11,7 @@ import pyarrow as pa
 from tests.pipeline.publishing import publish
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.index.workers import open_version
-from whimbrel.pipeline.stages.match.match_lists import match_lists
+from whimbrel.pipeline.stages.match.task import match_lists
 
 
 @cache

@@ -45,8 +45,7 @@ def broker(
     `whimbrel serve --engine spark` starts this by itself. The token needs the scope match. Any number may run: the
     broker takes each range once.
     """
-    from whimbrel.pipeline.connectors.broker_link import BrokerAddress
-    from whimbrel.pipeline.connectors.log_place import LogPlace
+    from whimbrel.pipeline.connectors.broker_link import BrokerAddress, LogPlace
     from whimbrel.pipeline.jobs.broker_job import BrokerJob, run_broker_job
 
     if supervised:

@@ -1,4 +1,7 @@
-"""A broker as the pipeline sees it: its log a page at a time, versions of subscriptions, and commits of match lists."""
+"""A broker as the pipeline sees it: its log a page at a time, versions of subscriptions, and commits of match lists.
+
+`LogPlace` is a log that is read from a broker, or from its directory on this host.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pyarrow as pa
 
 from whimbrel.client import Client, Refused, wire
 from whimbrel.client.trust import authority_context
-from whimbrel.log import EVENT, BelowFloor, BeyondEnd
+from whimbrel.log import EVENT, BelowFloor, BeyondEnd, LogReader
 from whimbrel.log.match_commit import MEDIA_TYPE, MatchCommit, MatchStatus, encode
 from whimbrel.log.reader import CHUNK, Row
 from whimbrel.log.version_ranges import SubscriptionVersion
@@ -91,11 +94,9 @@ class BrokerLink:
         return decoder.decode_lines(lines)
 
     def commit(self, commit: MatchCommit) -> int | None:
-        """Post the match lists of a range.
+        """Post the match lists of a range. A commit that is sent again is recognised.
 
         Return the new watermark; None if the range does not begin at the present one.
-
-        A commit that is sent again is recognised.
         """
         headers = {"content-type": MEDIA_TYPE}
         call = wire.Call("POST", "/matches/commits", encode(commit), headers)
@@ -140,3 +141,21 @@ class BrokerLink:
             columns = [table["offset"], table["time"].cast(pa.int64()), table["event"], table["matches"]]
             rows = zip(*(column.to_pylist() for column in columns), strict=True)
             yield [(offset, time, EVENT, event, matches) for offset, time, event, matches in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """The directory of a log, or the address of the broker that owns it; it can be sent to workers."""
+
+    path: str | None = None
+    broker: BrokerAddress | None = None
+
+    def open(self) -> LogReader | BrokerLink:
+        """Open the log for reading."""
+        if self.broker is not None:
+            return self.broker.connect()
+        assert self.path is not None
+        return LogReader(self.path)
+
+    def __str__(self) -> str:
+        return self.path if self.broker is None else self.broker.url  # type: ignore[return-value]

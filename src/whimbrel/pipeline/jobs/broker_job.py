@@ -20,8 +20,7 @@ from whimbrel.log import EVENT
 from whimbrel.log.match_commit import COMMIT_BYTES, MatchCommit, MatchStatus
 from whimbrel.log.match_list import decode_all
 from whimbrel.model.schema import Schema
-from whimbrel.pipeline.connectors.broker_link import BrokerAddress, BrokerLink, EventReading
-from whimbrel.pipeline.connectors.log_place import LogPlace
+from whimbrel.pipeline.connectors.broker_link import BrokerAddress, BrokerLink, EventReading, LogPlace
 from whimbrel.pipeline.index.version_index import CompiledVersions, VersionIndex
 from whimbrel.pipeline.index.workers import settle
 from whimbrel.pipeline.jobs.monitor import JobMonitor, MicroBatch, RunSummary

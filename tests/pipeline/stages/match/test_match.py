@@ -292,14 +292,14 @@ def test_events_without_a_mentioned_column_still_match(spark: Any, tmp_path: Pat
 def test_events_that_match_everything_come_in_bounded_batches(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from whimbrel.pipeline.stages.match import match_lists as lists
+    from whimbrel.pipeline.stages.match import task
 
-    monkeypatch.setattr(lists, "BATCH_BYTES", 1 << 10)
+    monkeypatch.setattr(task, "BATCH_BYTES", 1 << 10)
     shards = [Index(), Index()]
     for number, shard in enumerate(shards):
         shard.add_many([(number * 100 + id, f"a != {id}") for id in range(60)])
     table = pa.table({"a": [1] * 50})
-    runs = list(lists.match_lists(shards, table, 50, "int64"))
+    runs = list(task.match_lists(shards, table, 50, "int64"))
     assert sum(count for count, _ in runs) == 50
     assert max(len(found.values) * 8 for _, found in runs) <= 2 * (1 << 10)
     expected = [id for id in [*range(60), *range(100, 160)] if id not in (1, 101)]

@@ -1,5 +1,5 @@
 """The stages that match events: `match` at rest, `match_stream` as a stream, both in `match.py`.
 
 `match_options.py` checks a call, `match.py` makes tasks of it (all shards in each task, or groups of them), and
-`task.py` is what runs on a worker: matches become lists of ids (`match_lists.py`).
+`task.py` is what runs on a worker.
 """
