@@ -390,3 +390,17 @@ def test_publications_and_spaces_in_both_clients(broker: BrokerProcess) -> None:
                 await client.pull("zone")
 
     asyncio.run(work())
+
+
+def test_a_client_that_blocks_may_be_used_where_an_event_loop_runs(broker: BrokerProcess) -> None:
+    async def work() -> None:
+        with Client(broker.url) as client:
+            id = client.create("TRUE", start="beginning")["id"]
+            client.publish({"n": 1})
+            stream = client.subscribe(id=id)
+            assert next(stream).cursor
+            del stream  # closes its connection
+            assert any(one["id"] == id for one in client.list())
+            client.delete(id)
+
+    asyncio.run(work(), debug=True)

@@ -1,6 +1,7 @@
 """A client of the broker: `AsyncClient`, and `Client` with the same calls for programs without an event loop.
 
 asynchronous, synchronous      the two clients
+blocking                       makes the calls of the second one from those of the first
 wire                           requests and answers, as pure functions
 following                      streams of Server-Sent Events over many connections
 keyed                          calls about publications and subject spaces

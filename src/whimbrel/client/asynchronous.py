@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,9 @@ from whimbrel.client.keyed import AsyncKeyedPublications, AsyncKeyedSpace
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.trust import trusted
 from whimbrel.client.wire import Call, Event, Message, PublishResult
+
+STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
+"""Heartbeats come more often than that."""
 
 
 class AsyncClient:
@@ -36,8 +40,7 @@ class AsyncClient:
         self._source = source
         self._attempts = attempts
         self._timeout = timeout
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, verify=trusted(tls, ca), trust_env=False)
+        self._open({} if token is None else {"authorization": f"Bearer {token}"}, trusted(tls, ca))
 
     async def __aenter__(self) -> Self:
         return self
@@ -48,6 +51,20 @@ class AsyncClient:
     async def aclose(self) -> None:
         """Close all connections."""
         await self._http.aclose()
+
+    def _open(self, headers: Mapping[str, str], verify: ssl.SSLContext | bool) -> None:
+        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, verify=verify, trust_env=False)
+
+    async def _request(self, **request: Any) -> httpx.Response:
+        return await self._http.request(**request)
+
+    @asynccontextmanager
+    async def _stream(self, **request: Any) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
+        async with self._http.stream("GET", **request, timeout=STREAM_TIMEOUT) as answer:
+            yield answer, answer.aiter_raw()
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def publish(self, events: Event | Sequence[Event]) -> list[PublishResult]:
         """Publish events: CloudEvents, or dicts that become the data of one. Returns when they are on disk."""
@@ -70,7 +87,7 @@ class AsyncClient:
         """A publisher that gathers events into batches; see `Publisher`."""
         return Publisher(self.publish, batch, linger, pending)
 
-    async def create(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
+    async def create(self, /, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Create a durable subscription; `fields` are those of the API."""
         return await self._object(wire.create(filter, fields))
 
@@ -79,7 +96,7 @@ class AsyncClient:
         return await self._object(wire.get(wire.subscription_path(id)))
 
     async def replace(
-        self, id: str, filter: str | None = None, version: str | None = None, **fields: Any
+        self, /, id: str, filter: str | None = None, version: str | None = None, **fields: Any
     ) -> dict[str, Any]:
         """Give a subscription another filter; with a `version`, only if that is still the present one."""
         return await self._object(wire.replace(id, filter, fields, version))
@@ -88,7 +105,7 @@ class AsyncClient:
         """End a subscription."""
         await self.call(wire.delete(id))
 
-    async def list(self, **query: str) -> AsyncIterator[dict[str, Any]]:
+    async def list(self, /, **query: str) -> AsyncGenerator[dict[str, Any], None]:
         """All subscriptions that fulfil the query: protocol, source, type, owner, contains."""
         after: str | None = ""
         while after is not None:
@@ -101,7 +118,7 @@ class AsyncClient:
         """Create at most 20,000 subscriptions: the id or the error of each."""
         return await self._objects(wire.import_many(subscriptions), "results")
 
-    async def validate(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
+    async def validate(self, /, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Whether a subscription would be taken, and what its filter means and costs."""
         return await self._object(wire.about("validate", wire.asked(filter, fields)))
 
@@ -176,7 +193,7 @@ class AsyncClient:
     async def subscribe(
         self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None,
         dialect: str | None = None, policy: str | None = None, on: str | None = None, leave: bool = False,
-    ) -> AsyncIterator[Message]:  # fmt: skip
+    ) -> AsyncGenerator[Message, None]:  # fmt: skip
         """Follow messages for good: those of a filter from now on, or of a durable subscription.
 
         Reconnects by itself. A durable subscription resumes behind the last message that was yielded, which also
@@ -188,17 +205,12 @@ class AsyncClient:
         while True:
             refused: Mapping[str, str] = {}
             try:
-                async with self._http.stream(
-                    "GET",
-                    following.path,
-                    params=following.query,
-                    headers=following.connecting(),
-                    timeout=STREAM_TIMEOUT,
-                ) as answer:
+                request = {"url": following.path, "params": following.query, "headers": following.connecting()}
+                async with self._stream(**request) as (answer, pieces):
                     if answer.status_code >= 400:
                         refused = answer.headers
-                        wire.check(answer.status_code, await answer.aread())
-                    async for piece in answer.aiter_raw():
+                        wire.check(answer.status_code, b"".join([piece async for piece in pieces]))
+                    async for piece in pieces:
                         for message in following.feed(piece):
                             yield message
             except httpx.ConnectError as error:
@@ -208,7 +220,7 @@ class AsyncClient:
             except Refused as error:
                 if error.status not in wire.RETRY_STATUSES:
                     raise
-            await asyncio.sleep(following.pause(refused))
+            await self._sleep(following.pause(refused))
 
     async def call(self, call: Call) -> bytes:
         """Send a request and return the answer's content; again if that does no harm and the broker was not there."""
@@ -217,8 +229,8 @@ class AsyncClient:
             attempt += 1
             headers: Mapping[str, str] = {}
             try:
-                answer = await self._http.request(
-                    call.method, call.path, content=call.content, headers=call.headers, params=call.query,
+                answer = await self._request(
+                    method=call.method, url=call.path, content=call.content, headers=call.headers, params=call.query,
                     timeout=self._timeout + call.patience,
                 )  # fmt: skip
             except httpx.TransportError as error:
@@ -230,7 +242,7 @@ class AsyncClient:
                     wire.check(answer.status_code, answer.content, call.accepted)
                     return answer.content
                 headers = answer.headers
-            await asyncio.sleep(wire.pause(attempt - 1, headers))
+            await self._sleep(wire.pause(attempt - 1, headers))
 
     async def _object(self, call: Call) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(await self.call(call))
@@ -239,7 +251,3 @@ class AsyncClient:
     async def _objects(self, call: Call, name: str) -> Sequence[dict[str, Any]]:
         found: Sequence[dict[str, Any]] = (await self._object(call))[name]
         return found
-
-
-STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
-"""Heartbeats come more often than that."""

@@ -4,28 +4,48 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
-import msgspec
 
 from whimbrel.client import wire
-from whimbrel.client.asynchronous import STREAM_TIMEOUT
-from whimbrel.client.errors import Refused, Unreachable
-from whimbrel.client.following import Following
+from whimbrel.client.asynchronous import STREAM_TIMEOUT, AsyncClient
+from whimbrel.client.blocking import blocking, blocking_iterator
 from whimbrel.client.keyed import KeyedPublications, KeyedSpace
 from whimbrel.client.threaded_publisher import ThreadedPublisher
-from whimbrel.client.trust import trusted
-from whimbrel.client.wire import Call, Event, Message, PublishResult
+
+
+class _BlockingCalls(AsyncClient):
+    """The calls of `AsyncClient` over connections that block: its coroutines wait for no event loop."""
+
+    def _open(self, headers: Mapping[str, str], verify: ssl.SSLContext | bool) -> None:
+        self.http = httpx.Client(base_url=self.url, headers=headers, verify=verify, trust_env=False)
+
+    async def _request(self, **request: Any) -> httpx.Response:
+        return self.http.request(**request)
+
+    @asynccontextmanager
+    async def _stream(self, **request: Any) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
+        with self.http.stream("GET", **request, timeout=STREAM_TIMEOUT) as answer:
+            yield answer, _each(answer.iter_raw())
+
+    async def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+async def _each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 class Client:
-    """A broker at a URL. Requests that may be sent again are, until `attempts` have failed.
+    """A broker at a URL, with the calls of `AsyncClient`. Requests that may be sent again are, until `attempts` failed.
 
     With https, `ca` is a file of certificates (PEM) to trust instead of those that the system trusts, and `tls` a whole
-    context in the place of it.
+    context in the place of it. Several threads may use one client.
     Use it as `with Client("http://127.0.0.1:8080") as client`.
     """
 
@@ -33,12 +53,9 @@ class Client:
         self, url: str, token: str | None = None, *, source: str = "whimbrel-client", attempts: int = 8,
         timeout: float = 30.0, tls: ssl.SSLContext | None = None, ca: str | Path | None = None,
     ) -> None:  # fmt: skip
-        self.url = url.rstrip("/")
-        self._source = source
-        self._attempts = attempts
-        self._timeout = timeout
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._http = httpx.Client(base_url=self.url, headers=headers, verify=trusted(tls, ca), trust_env=False)
+        self._calls = _BlockingCalls(url, token, source=source, attempts=attempts, timeout=timeout, tls=tls, ca=ca)
+        self._http = self._calls.http
+        self.url = self._calls.url
 
     def __enter__(self) -> Self:
         return self
@@ -50,154 +67,44 @@ class Client:
         """Close all connections."""
         self._http.close()
 
-    def publish(self, events: Event | Sequence[Event]) -> list[PublishResult]:
-        """Publish events: CloudEvents, or dicts that become the data of one. Returns when they are on disk."""
-        many = [events] if isinstance(events, Mapping) else events
-        results: list[PublishResult] = []
-        for batch in wire.batches(wire.as_cloud_event(event, self._source) for event in many):
-            results += wire.published(self.call(wire.publish(batch)))
-        return results
+    call = blocking(AsyncClient.call)
+    publish = blocking(AsyncClient.publish)
+    create = blocking(AsyncClient.create)
+    read = blocking(AsyncClient.read)
+    replace = blocking(AsyncClient.replace)
+    delete = blocking(AsyncClient.delete)
+    list = blocking_iterator(AsyncClient.list)
+    import_many = blocking(AsyncClient.import_many)
+    validate = blocking(AsyncClient.validate)
+    explain = blocking(AsyncClient.explain)
+    near_misses = blocking(AsyncClient.near_misses)
+    preview = blocking(AsyncClient.preview)
+    schema = blocking(AsyncClient.schema)
+    schema_view = blocking(AsyncClient.schema_view)
+    extend_schema = blocking(AsyncClient.extend_schema)
+    pull = blocking(AsyncClient.pull)
+    acknowledge = blocking(AsyncClient.acknowledge)
+    subscribe = blocking_iterator(AsyncClient.subscribe)
+    rotate = blocking(AsyncClient.rotate)
+    enable = blocking(AsyncClient.enable)
+    disable = blocking(AsyncClient.disable)
+    test = blocking(AsyncClient.test)
+    attempts = blocking(AsyncClient.attempts)
+    undelivered = blocking(AsyncClient.undelivered)
+    redeliver = blocking(AsyncClient.redeliver)
 
     @property
     def publications(self) -> KeyedPublications:
         """Publications with a key: put, patch, delete, get, list, update."""
-        return KeyedPublications(self)
+        return KeyedPublications(self._calls.publications)
 
     def space(self, name: str) -> KeyedSpace:
         """A subject space: define, drop, put, patch, delete, subscribe."""
-        return KeyedSpace(self, name)
+        return KeyedSpace(self._calls.space(name))
 
     def publisher(self, batch: int = 100, linger: float = 0.005, pending: int = 10_000) -> ThreadedPublisher:
         """A publisher that gathers events into batches; see `ThreadedPublisher`."""
         return ThreadedPublisher(self.publish, batch, linger, pending)
-
-    def create(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
-        """Create a durable subscription; `fields` are those of the API."""
-        return self._object(wire.create(filter, fields))
-
-    def read(self, id: str) -> dict[str, Any]:
-        """A subscription with its cursor and its lag."""
-        return self._object(wire.get(wire.subscription_path(id)))
-
-    def replace(self, id: str, filter: str | None = None, version: str | None = None, **fields: Any) -> dict[str, Any]:
-        """Give a subscription another filter; with a `version`, only if that is still the present one."""
-        return self._object(wire.replace(id, filter, fields, version))
-
-    def delete(self, id: str) -> None:
-        """End a subscription."""
-        self.call(wire.delete(id))
-
-    def list(self, **query: str) -> Iterator[dict[str, Any]]:
-        """All subscriptions that fulfil the query: protocol, source, type, owner, contains."""
-        after: str | None = ""
-        while after is not None:
-            page = self._object(wire.listing(after, query))
-            yield from page["subscriptions"]
-            after = page["next"]
-
-    def import_many(self, subscriptions: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
-        """Create at most 20,000 subscriptions: the id or the error of each."""
-        return self._objects(wire.import_many(subscriptions), "results")
-
-    def validate(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
-        """Whether a subscription would be taken, and what its filter means and costs."""
-        return self._object(wire.about("validate", wire.asked(filter, fields)))
-
-    def explain(self, event: Event | int, filter: str | None = None, id: str | None = None) -> dict[str, Any]:
-        """Why an event, or the one at an offset, matches a filter or a subscription, or why not."""
-        return self._object(wire.about("explain", wire.named(event, filter), id))
-
-    def near_misses(self, event: Event | int, limit: int = 10) -> Sequence[dict[str, Any]]:
-        """The subscriptions that an event, or the one at an offset, almost matches."""
-        call = wire.about("near-misses", {**wire.named(event, None), "limit": limit})
-        return self._objects(call, "near_misses")
-
-    def schema(self) -> dict[str, Any]:
-        """The broker's schema, extensions included, as a document."""
-        return self._object(wire.get("/schema"))
-
-    def schema_view(self, types: Sequence[str]) -> dict[str, Any]:
-        """What an event of all of these types must and may have."""
-        return self._object(wire.schema_view(types))
-
-    def extend_schema(self, extensions: Sequence[Mapping[str, Any]]) -> Sequence[int | None]:
-        """Extend the schema, by all or none; the offset of each extension, None if it was there already."""
-        offsets: Sequence[int | None] = self._object(wire.extend_schema(extensions))["offsets"]
-        return offsets
-
-    def preview(self, filter: str, limit: int = 20, events: int = 10_000) -> dict[str, Any]:
-        """What a filter would have matched among the newest stored events."""
-        query = {"limit": str(limit), "events": str(events)}
-        return self._object(wire.about("preview", {"filter": filter}, query=query))
-
-    def pull(self, id: str, after: str | int | None = None, limit: int = 100, wait: float = 0.0) -> Sequence[Message]:
-        """Messages behind a cursor (default: the acknowledged one), waiting up to `wait` seconds for the first."""
-        while True:
-            pulled = wire.pulled(self.call(wire.pull(id, after, limit, wait)))
-            if pulled.messages or pulled.complete:
-                return pulled.messages
-
-    def acknowledge(self, id: str, cursor: str | int) -> None:
-        """Acknowledge the messages up to a cursor."""
-        self.call(wire.acknowledge(id, cursor))
-
-    def rotate(self, id: str, secret: str | None = None, keep: int = 86_400) -> str:
-        """Sign a webhook with another secret, and return it; the former one signs too for `keep` seconds."""
-        return str((self._object(wire.rotate(id, secret, keep)))["secret"])
-
-    def enable(self, id: str) -> None:
-        """Deliver to the sink of a subscription again, now."""
-        self.call(wire.webhook(id, "enable"))
-
-    def disable(self, id: str) -> None:
-        """Deliver nothing to the sink of a subscription until it is enabled."""
-        self.call(wire.webhook(id, "disable"))
-
-    def test(self, id: str) -> dict[str, Any]:
-        """Send an event of type `whimbrel.test` to a sink: what its receiver said."""
-        return self._object(wire.webhook(id, "test", repeatable=False))
-
-    def attempts(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
-        """The newest requests to a sink, the last one first."""
-        return self._objects(wire.webhook_page(id, "attempts", limit), "attempts")
-
-    def undelivered(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
-        """The deliveries to a sink that were given up."""
-        return self._objects(wire.webhook_page(id, "dead-letters", limit), "dead_letters")
-
-    def redeliver(self, id: str, number: int) -> dict[str, Any]:
-        """Send a delivery that was given up again: what its receiver said."""
-        return self._object(wire.webhook(id, f"dead-letters/{number}/redeliver", repeatable=False))
-
-    def subscribe(
-        self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None,
-        dialect: str | None = None, policy: str | None = None, on: str | None = None, leave: bool = False,
-    ) -> Iterator[Message]:  # fmt: skip
-        """Follow messages for good, as `AsyncClient.subscribe` does."""
-        following = Following(filter, id, after, {"dialect": dialect, "policy": policy, **wire.watched(on, leave)})
-        while True:
-            refused: Mapping[str, str] = {}
-            try:
-                with self._http.stream(
-                    "GET",
-                    following.path,
-                    params=following.query,
-                    headers=following.connecting(),
-                    timeout=STREAM_TIMEOUT,
-                ) as answer:
-                    if answer.status_code >= 400:
-                        refused = answer.headers
-                        wire.check(answer.status_code, answer.read())
-                    for piece in answer.iter_raw():
-                        yield from following.feed(piece)
-            except httpx.ConnectError as error:
-                following.failed(self.url, error)
-            except httpx.TransportError:
-                pass
-            except Refused as error:
-                if error.status not in wire.RETRY_STATUSES:
-                    raise
-            time.sleep(following.pause(refused))
 
     def download(self, path: str) -> Iterator[bytes]:
         """The pieces of a long answer as they come. Refused if there is none; it is not tried again."""
@@ -205,33 +112,3 @@ class Client:
             if answer.status_code >= 400:
                 wire.check(answer.status_code, answer.read())
             yield from answer.iter_raw()
-
-    def call(self, call: Call) -> bytes:
-        """Send a request and return the answer's content; again if that does no harm and the broker was not there."""
-        attempt = 0
-        while True:
-            attempt += 1
-            headers: Mapping[str, str] = {}
-            try:
-                answer = self._http.request(
-                    call.method, call.path, content=call.content, headers=call.headers, params=call.query,
-                    timeout=self._timeout + call.patience,
-                )  # fmt: skip
-            except httpx.TransportError as error:
-                is_harmless = call.repeatable or isinstance(error, httpx.ConnectError)
-                if attempt >= self._attempts or not is_harmless:
-                    raise Unreachable(self.url, str(error) or type(error).__name__, attempt) from error
-            else:
-                if attempt >= self._attempts or not call.is_retried(answer.status_code):
-                    wire.check(answer.status_code, answer.content, call.accepted)
-                    return answer.content
-                headers = answer.headers
-            time.sleep(wire.pause(attempt - 1, headers))
-
-    def _object(self, call: Call) -> dict[str, Any]:
-        found: dict[str, Any] = msgspec.json.decode(self.call(call))
-        return found
-
-    def _objects(self, call: Call, name: str) -> Sequence[dict[str, Any]]:
-        found: Sequence[dict[str, Any]] = (self._object(call))[name]
-        return found
