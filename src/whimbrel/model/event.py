@@ -15,7 +15,7 @@ from whimbrel.model.errors import EventError, NamesError
 from whimbrel.model.json_text import parse_json
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH, EVENT_VALUES
 from whimbrel.model.options import found_text
-from whimbrel.model.values import SortKey, Timestamp, Value, from_key, sort_key, to_value
+from whimbrel.model.values import SortKey, Timestamp, Value, from_key, is_text, sort_key, to_value
 
 Elements = tuple[tuple[int, int], ...]
 
@@ -176,8 +176,6 @@ def check_key(key: object, path: str) -> str:
     """The key of an object as plain text; EventError if it is not text or has a lone surrogate."""
     if not isinstance(key, str):
         raise EventError("a text as key", f"{type(key).__name__} {key!r}", path)
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        raise EventError("a key without lone surrogates", repr(key), path) from None
+    if not is_text(key):
+        raise EventError("a key without lone surrogates", repr(key), path)
     return str.__str__(key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from whimbrel.model.errors import IdKindError, MalformedSubscription
 from whimbrel.model.filter import Filter
+from whimbrel.model.options import found_text
+from whimbrel.model.values import is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,10 +34,8 @@ class Subscription:
 def id_kind(id: object) -> str:
     """`int64` or `string`; IdKindError for anything else, and for text with lone surrogates."""
     if isinstance(id, str):
-        try:
-            id.encode()
-        except UnicodeEncodeError:
-            raise IdKindError(id, "string, without lone surrogates") from None
+        if not is_text(id):
+            raise IdKindError(id, "string, without lone surrogates")
         return "string"
     is_integer = type(id) is int or (isinstance(id, Integral) and not isinstance(id, bool))  # the second is slow
     if is_integer and -_INT64 <= int(id) < _INT64:  # type: ignore[call-overload]
@@ -55,10 +54,12 @@ def pairs_of(subscriptions: Iterable[tuple[Id, object]]) -> Iterator[tuple[Id, o
     """The pairs of id and filter; MalformedSubscription for the first item that is none."""
     if isinstance(subscriptions, str | Mapping) or not isinstance(subscriptions, Iterable):
         hint = ", whose items() are pairs" if isinstance(subscriptions, Mapping) else ""
-        raise MalformedSubscription(f"{_PAIRS}, or a table with the columns id and filter", _kind(subscriptions) + hint)
+        raise MalformedSubscription(
+            f"{_PAIRS}, or a table with the columns id and filter", found_text(subscriptions) + hint
+        )
     for row, pair in enumerate(subscriptions):
         if not isinstance(pair, tuple | list):
-            raise MalformedSubscription(_PAIRS, _kind(pair), row)
+            raise MalformedSubscription(_PAIRS, found_text(pair), row)
         if len(pair) != 2:
             raise MalformedSubscription(_PAIRS, f"{len(pair)} items", row)
         yield pair[0], pair[1]
@@ -72,7 +73,3 @@ def check_columns(table: pa.Table) -> None:
         column = table.column(name)
         if column.null_count:
             raise MalformedSubscription(f"a value in column {name}", "null", column.is_null().to_pylist().index(True))
-
-
-def _kind(item: object) -> str:
-    return f"{type(item).__name__} {reprlib.repr(item)}"

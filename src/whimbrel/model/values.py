@@ -140,15 +140,24 @@ def from_key(key: SortKey) -> Value:
     return value
 
 
+def is_text(item: object) -> bool:
+    """Whether it is text without lone surrogates."""
+    if not isinstance(item, str):
+        return False
+    try:
+        item.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def to_value(item: object, path: str = "$") -> Value | None:
     """The value that a Python scalar stands for; None for null, NaN and NaT; EventError for anything else."""
     if item is None or isinstance(item, bool):
         return item
     if isinstance(item, str):
-        try:
-            item.encode()
-        except UnicodeEncodeError:
-            raise EventError("text without lone surrogates", repr(item), path) from None
+        if not item.isascii() and not is_text(item):
+            raise EventError("text without lone surrogates", repr(item), path)
         return str.__str__(item)  # the text itself, where a subclass prints itself otherwise
     if isinstance(item, int):
         if not -_MAX_INTEGER < item < _MAX_INTEGER:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.model.values import is_text
 from whimbrel.spaces.errors import KeyExists, KeyKindError, UnknownKey
 from whimbrel.spaces.index.dimension_index import DimensionIndex
 from whimbrel.spaces.index.region_arrays import Int32s, Regions, resized
@@ -212,10 +213,8 @@ class Members:
 def check_key(key: object) -> Key:
     """Return the key as text or integer; KeyKindError if it is neither."""
     if isinstance(key, str):
-        try:
-            key.encode()
-        except UnicodeEncodeError:
-            raise KeyKindError(key) from None
+        if not is_text(key):
+            raise KeyKindError(key)
         return str.__str__(key)
     if isinstance(key, bool) or not hasattr(key, "__index__"):
         raise KeyKindError(key)

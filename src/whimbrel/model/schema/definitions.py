@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String, is_text
+from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import ConflictingExtension, SchemaError, did_you_mean
+from whimbrel.model.values import is_text
 
 BUILT_IN: Mapping[str, Domain] = {
     "integer": Number("integer"),

@@ -17,7 +17,7 @@ from whimbrel.model.intervals import IntervalSet
 from whimbrel.model.limits import DOMAIN_VALUES
 from whimbrel.model.schema.canonical_sets import within_integers, within_type
 from whimbrel.model.schema.errors import SchemaError
-from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, canonical_number
+from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, canonical_number, is_text
 
 Operators: TypeAlias = frozenset[str]
 
@@ -224,17 +224,6 @@ def check_values(values: object) -> tuple[str, ...]:
             raise SchemaError(f"Expected every value once, but {value!r} comes twice", "values")
         seen.add(value)
     return tuple(values)
-
-
-def is_text(value: object) -> bool:
-    """Whether it is text without lone surrogates."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def one_of(values: tuple[str, ...]) -> str:

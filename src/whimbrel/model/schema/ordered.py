@@ -20,9 +20,9 @@ from whimbrel.model.expression import Comparison
 from whimbrel.model.intervals import IntervalSet
 from whimbrel.model.limits import DOMAIN_VALUES, ORDERED_VALUES
 from whimbrel.model.schema.canonical_sets import runs_of, within_integers
-from whimbrel.model.schema.domains import EQUAL, ORDER, Domain, check_values, is_text, one_of
+from whimbrel.model.schema.domains import EQUAL, ORDER, Domain, check_values, one_of
 from whimbrel.model.schema.errors import SchemaError
-from whimbrel.model.values import NUMBER, STRING, SortKey
+from whimbrel.model.values import NUMBER, STRING, SortKey, is_text
 
 CodeRun: TypeAlias = tuple[int, int]
 """The codes from the first to the last."""

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
 from whimbrel.model.schema.definitions import SchemaDefinitions, Use, merge
-from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, is_text
+from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number
 from whimbrel.model.schema.ordered import Ordered
-from whimbrel.model.values import NUMBER, Timestamp, canonical_number
+from whimbrel.model.values import NUMBER, Timestamp, canonical_number, is_text
 
 _UNSURE = object()
 """In the place of a value: it may be invalid."""
