@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.covering import hull
 from whimbrel.model.filter import Filter
-from whimbrel.model.intervals import BOTTOM, TOP, Cut
+from whimbrel.model.intervals import Cut
 from whimbrel.overlay.tree.paths import PATHS, Interest
 
 _RECENT = 64
@@ -184,8 +185,6 @@ def _column(items: list[tuple[Cut, Cut, int]]) -> _Column:
 
 
 def _hulls(conjunction: Conjunction) -> Iterator[tuple[str, Cut, Cut]]:
-    """Every attribute with the interval around its values. Without values it is inside every other."""
+    """Every attribute with the interval around its values."""
     for name in conjunction.attributes:
-        constraint = conjunction.by_attribute.get(name)
-        cuts = (BOTTOM, TOP) if constraint is None else constraint.values.cuts or (TOP, BOTTOM)
-        yield name, cuts[0], cuts[-1]
+        yield name, *hull(conjunction, name)

@@ -8,9 +8,11 @@ link. With faults it may be lost, or its link or receiver may be down; then `Dur
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from random import Random
 from typing import TypeAlias
 
@@ -18,12 +20,14 @@ from whimbrel.model.event import Event
 from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import Router
 from whimbrel.overlay.router.router_messages import Effects, Forwarded, Message
-from whimbrel.overlay.simulation.durable_link import DurableLink
 from whimbrel.overlay.simulation.run_history import RunHistory
 from whimbrel.overlay.topology import Topology
 from whimbrel.overlay.tree.paths import Interest
 
 _Item: TypeAlias = tuple[Message, int]
+"""A message and its cause."""
+WINDOW = 64
+"""Messages that are sent again at once, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,41 @@ class Faults:
         return bool(self.loss or self.cuts or self.crashes)
 
 
+class DurableLink:
+    """One end of a link: messages go out under numbers, and stay until the other end has taken them.
+
+    It is durable: a router that crashes comes back with it. A message is acknowledged after it was taken, so none is
+    lost; the number says which came before, so each is taken once and in order.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[int, _Item]] = deque()
+        self._sent = 0
+        self.taken = 0
+        """The number of the last message taken, which is to be acknowledged."""
+
+    def send(self, item: _Item) -> int:
+        """Keep a message until it is acknowledged; its number."""
+        self._sent += 1
+        self._waiting.append((self._sent, item))
+        return self._sent
+
+    def take(self, number: int) -> bool:
+        """Whether the message with this number is the next one, which is then taken."""
+        is_next = number == self.taken + 1
+        self.taken += is_next
+        return is_next
+
+    def acknowledge(self, number: int) -> None:
+        """Drop the messages up to this number: the other end has taken them."""
+        while self._waiting and self._waiting[0][0] <= number:
+            self._waiting.popleft()
+
+    def waiting(self) -> list[tuple[int, _Item]]:
+        """The first messages that were not acknowledged."""
+        return list(islice(self._waiting, WINDOW))
+
+
 class Network:
     """Routers that run in simulated time. `now` is in seconds; `history` is what happened."""
 
@@ -54,7 +93,7 @@ class Network:
         self._random = Random(f"network:{seed}")
         self._faults = faults or Faults()
         self._latency: dict[tuple[str, str], float] = {}
-        self._ends: dict[tuple[str, str], DurableLink[_Item]] = {}
+        self._ends: dict[tuple[str, str], DurableLink] = {}
         self._retrying: set[tuple[str, str]] = set()
         self._cut: set[tuple[str, str]] = set()
         self._down: set[str] = set()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel, quick_kernel
 
 
@@ -39,18 +40,6 @@ class ForwardArrays(NamedTuple):
     following: np.ndarray
     ends: np.ndarray
     end_filter: np.ndarray
-
-
-@helper
-def find_entry(lows: np.ndarray, low: int, high: int, rank: int) -> int:  # pragma: no cover
-    """The last entry in lows[low:high] that is below the rank, or low - 1."""
-    while low < high:
-        middle = (low + high) >> 1
-        if lows[middle] < rank:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
 
 
 @kernel
@@ -91,7 +80,7 @@ def match_tree(
             if attributes[k] > name:
                 if lane_end - lane > 8:  # many lanes: search for the next attribute
                     compared += 4
-                    lane = find_entry(tree.lane_attribute, lane, lane_end, attributes[k]) + 1
+                    lane = lower_bound(tree.lane_attribute, lane, lane_end, attributes[k])
                 else:
                     lane += 1
                 continue
@@ -103,7 +92,7 @@ def match_tree(
                 while width > 0:
                     compared += 1
                     width >>= 1
-                entry = find_entry(tree.lows, start, end, rank)
+                entry = lower_bound(tree.lows, start, end, rank) - 1  # the last interval that begins below the rank
                 if entry >= start and rank <= tree.highs[entry]:
                     child = tree.children[entry]
                     if seen[child] != stamp:
