@@ -78,8 +78,7 @@ def build_clusters(rows: ConjunctionRows, is_equal: npt.NDArray[np.bool_]) -> tu
     shape, shape_first = unique_runs(start, np.ascontiguousarray(cells[:, :1]))
     bucket, bucket_first = unique_runs(start, cells)
     by_shape = np.argsort(shape[bucket_first], kind="stable")  # the buckets, shape after shape
-    place = np.empty(len(by_shape), dtype=np.int64)
-    place[by_shape] = np.arange(len(by_shape))
+    place = np.argsort(by_shape)
     order = np.concatenate([keyed[np.argsort(place[bucket], kind="stable")], np.flatnonzero(counts == 0)])
     attr_start, attrs = take_runs(start, np.ascontiguousarray(cells[:, 0]), shape_first)
     key_start, keys = take_runs(start, np.ascontiguousarray(cells[:, 1]), bucket_first[by_shape])

@@ -65,9 +65,7 @@ class EqualityPreferred(CountingMatcher):
     def _build(self, rows: ConjunctionRows) -> Int64s:
         preferred = self._preferred(rows)
         self._clusters, order = build_clusters(rows, preferred)
-        number = np.empty(len(rows), dtype=np.int64)
-        number[order] = np.arange(len(rows))
-        predicates = build_predicates(rows, ~preferred, number)
+        predicates = build_predicates(rows, ~preferred, np.argsort(order))
         clustered = predicates.rows < self._clusters.clustered
         self._looked_up = _part(predicates, clustered)
         self._free = _part(predicates, ~clustered)

@@ -93,8 +93,7 @@ class Quarantine(CountingMatcher):
         clustered = self._clusters.clustered
         self._counts: HitCounts | None = None
         if self.quarantined == "count":
-            number = np.empty(len(rows), dtype=np.int64)
-            number[order] = np.arange(len(rows))
+            number = np.argsort(order)  # of each row
             self._groups, _ = _build_groups(rows, order[:0])
             self._predicates = build_predicates(rows, number[rows.item_rows()] >= clustered, number)
             self._counts = HitCounts(self._predicates, len(rows))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ Int64s: TypeAlias = npt.NDArray[np.int64]
 Cells = TypeVar("Cells", Int32s, Int64s)
 
 
-def offsets(lengths: npt.NDArray[Any]) -> Int64s:
+def offsets(lengths: npt.NDArray[Any] | Sequence[int]) -> Int64s:
     """Where each of the runs of these lengths starts, and where the last one ends."""
     out = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=out[1:])
@@ -31,8 +30,7 @@ def bytes_of(*arrays: Any) -> int:
 def joined(lists: Iterable[Sequence[int]]) -> tuple[Int64s, Int32s]:
     """Lists one after the other: where each starts, and all members."""
     lists = list(lists)
-    starts = np.array([0, *accumulate(map(len, lists))], np.int64)
-    return starts, np.array([member for one in lists for member in one], np.int32)
+    return offsets([len(one) for one in lists]), np.array([member for one in lists for member in one], np.int32)
 
 
 def unique_runs(start: Int64s, cells: Int32s) -> tuple[Int64s, Int64s]:

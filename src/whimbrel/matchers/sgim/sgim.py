@@ -22,7 +22,7 @@ from whimbrel.matchers.conjunction_rows import SetArrays, in_set
 from whimbrel.matchers.constant_ranks import rank_constants
 from whimbrel.matchers.option_checks import check_choice
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, joined
+from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, joined, offsets
 from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
@@ -192,14 +192,14 @@ class FrozenGroups:
         self.attributes = {name: place for place, name in enumerate(names)}
         self.ranks = [part.ranks for part in parts]
         spans = np.concatenate([np.zeros((0, 2), np.int32), *(part.spans for part in parts)])
-        members = _offsets(size for part in parts for size in part.group_sizes)
-        held = _offsets(size for part in parts for size in part.holder_sizes)
+        members = offsets([size for part in parts for size in part.group_sizes])
+        held = offsets([size for part in parts for size in part.holder_sizes])
         holders = np.array([row for part in parts for row in part.holders], np.int32)
         self.arrays = GroupArrays(
-            _offsets(len(part.index) for part in parts),
+            offsets([len(part.index) for part in parts]),
             members,
             np.concatenate([np.zeros((0, 4), np.int32), *(part.index for part in parts)]),
-            SetArrays(_offsets(size for part in parts for size in part.span_sizes), *np.ascontiguousarray(spans.T)),
+            SetArrays(offsets([size for part in parts for size in part.span_sizes]), *np.ascontiguousarray(spans.T)),
             held,
             holders,
             *_masks(held[members], holders, rows),
@@ -235,10 +235,6 @@ def _masks(start: Int64s, holders: Int32s, rows: int) -> tuple[Int64s, Words]:
     mask[large] = np.arange(len(large)) * width
     found = [bit_mask(holders[start[group] : start[group + 1]], rows) for group in large]
     return mask, np.concatenate([np.zeros(0, np.uint64), *found])
-
-
-def _offsets(sizes: Iterable[int]) -> Int64s:
-    return np.cumsum([0, *sizes], dtype=np.int64)
 
 
 @inlined
