@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.publications import columns
-from whimbrel.publications.columns import column_of, flag_column, flags_of, row_numbers
+from whimbrel.publications.columns import column_of, flags_of, row_numbers
 
 TYPED = st.one_of(
     *(
@@ -58,8 +58,8 @@ def test_what_arrow_refuses_is_refused(value: object, kind: pa.DataType) -> None
 @given(st.lists(st.booleans(), max_size=20))
 def test_flags_come_back(flags: list[bool]) -> None:
     array = np.array(flags, np.bool_)
-    assert flag_column(array).to_pylist() == flags
-    assert flags_of(pa.chunked_array([flag_column(array)]).slice(len(flags) // 2)).tolist() == flags[len(flags) // 2 :]
+    column = pa.chunked_array([column_of(flags, pa.bool_())])
+    assert flags_of(column.slice(len(flags) // 2)).tolist() == flags[len(flags) // 2 :]
     rows = np.arange(len(flags))
     assert row_numbers(rows, array).to_pylist() == [None if flag else row for row, flag in enumerate(flags)]
 

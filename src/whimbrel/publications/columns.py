@@ -86,11 +86,6 @@ def row_numbers(rows: Rows, absent: Flags | None = None) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(rows), [valid, pa.py_buffer(np.ascontiguousarray(rows))])
 
 
-def flag_column(flags: Flags) -> pa.Array:
-    """Return booleans as an array."""
-    return pa.Array.from_buffers(pa.bool_(), len(flags), [None, pa.py_buffer(np.packbits(flags, bitorder="little"))])
-
-
 def one_array(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
+from whimbrel.engine.ids.id_kernels import hash_text, home_place, is_same_text
 from whimbrel.ranks.arrow import values_of
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -82,22 +83,8 @@ def _content(keys: pa.Array) -> tuple[Bytes, NDArray[Any]]:
 @kernel
 def _place(content: Bytes, start: int, stop: int, own: Bytes, ends: Int64s, table: Int32s, seed: int) -> np.int64:
     """The place of a key in the hash table, or the free place where it belongs."""
-    h = np.uint64(0xCBF29CE484222325) ^ np.uint64(seed)
-    for i in range(start, stop):  # FNV-1a
-        h = (h ^ np.uint64(content[i])) * np.uint64(0x100000001B3)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)  # the finaliser of SplitMix64
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    h ^= h >> np.uint64(31)
-    at = np.int64(((h >> np.uint64(32)) * np.uint64(table.size)) >> np.uint64(32))
-    while table[at] != 0:
-        entry = table[at] - 1
-        if ends[entry + 1] - ends[entry] == stop - start:
-            i = start
-            shift = ends[entry] - start
-            while i < stop and own[shift + i] == content[i]:
-                i += 1
-            if i == stop:
-                return at
+    at = home_place(hash_text(content, start, stop, seed), table.size)
+    while table[at] != 0 and not is_same_text(own, ends, table[at] - 1, content, start, stop):
         at = at + 1 if at + 1 < table.size else np.int64(0)
     return at
 

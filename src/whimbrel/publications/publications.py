@@ -15,10 +15,11 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whimbrel.model.subscription import Id
 from whimbrel.publications.changes import Changes, Differ, Matches
-from whimbrel.publications.columns import Flags, Rows, flag_column, flags_of, one_array, row_numbers
+from whimbrel.publications.columns import Flags, Rows, flags_of, one_array, row_numbers
 from whimbrel.publications.index_version import SubscriptionCodes
 from whimbrel.publications.keys import KeyNumbers, with_capacity
 from whimbrel.publications.transition_rules import RememberedPairs, TransitionRules
@@ -254,7 +255,7 @@ class Publications:
 
     def _merge(self, rows: pa.Table, order: OrderedUpdates, deleted: Flags) -> pa.Table:
         """The states of publications after these updates."""
-        columns = [one_array(rows[KEY]), one_array(rows[SEQUENCE]), flag_column(~deleted)]
+        columns = [one_array(rows[KEY]), one_array(rows[SEQUENCE]), pc.invert(one_array(rows[DELETED]))]
         unset = one_array(rows[UNSET])
         for number, attribute in enumerate(self.format.attributes.names):
             own = one_array(rows[FIRST_OF_UPDATE + number])

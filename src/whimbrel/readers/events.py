@@ -84,21 +84,15 @@ def read_events(
     """Read the events of all files. Of Parquet only the columns of these attributes are read, all if it is None."""
     base = 0
     for file in files:
-        following = base
         try:
             source = open_source(file, fallback)
         except InputError as error:
             yield error
             continue
-        for item in read_source(source, attributes):
-            if isinstance(item, InputError):
-                if item.place.row is not None:
-                    following = max(following, base + item.place.row + 1)
-                yield shifted_error(item, base)
-            else:
-                if item.rows:
-                    following = max(following, base + item.rows[-1] + 1)
-                yield replace(item, rows=[base + row for row in item.rows]) if base else item
+        following = base
+        for item in read_source(source, attributes, base):
+            following = row_after(item, following)
+            yield item
         base = following
 
 
@@ -196,18 +190,31 @@ def _checked(item: JsonObject | InputError, place: InputPlace, timestamps: Colle
         raise RefusedInput(place, error) from None
 
 
-def read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
-    """Read the events of one open file; rows count from 0."""
+def read_source(
+    source: InputFile, attributes: Collection[str] | None, base: int = 0
+) -> Iterator[FileBatch | InputError]:
+    """Read the events of one open file, whose first row is `base`."""
     with source.stream:
         try:
-            if source.format is Format.JSONL:
-                yield from _json_events(source)
-            elif source.format is Format.CSV:
-                yield from _csv_events(source)
-            else:
-                yield from _parquet_events(source, attributes)
+            for item in _events(source, attributes):
+                if isinstance(item, InputError):
+                    yield _shifted(item, base)
+                else:
+                    yield replace(item, rows=[base + row for row in item.rows]) if base else item
         except InputError as damaged:
             yield damaged
+
+
+def _events(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
+    if source.format is Format.JSONL:
+        return _json_events(source)
+    return _csv_events(source) if source.format is Format.CSV else _parquet_events(source, attributes)
+
+
+def row_after(item: FileBatch | InputError, least: int) -> int:
+    """Return the row that follows an item, which is not below `least`."""
+    row = item.place.row if isinstance(item, InputError) else item.rows[-1] if item.rows else None
+    return least if row is None else max(least, row + 1)
 
 
 def _json_events(source: InputFile) -> Iterator[FileBatch | InputError]:
@@ -225,12 +232,8 @@ def _json_events(source: InputFile) -> Iterator[FileBatch | InputError]:
 
 
 def _csv_events(source: InputFile) -> Iterator[FileBatch | InputError]:
-    stream = source.seekable()
-    for item in read_csv(stream, source.name):
-        if isinstance(item, InputError):
-            yield item
-        else:
-            yield FileBatch(item[1], item[0], source.name, None, source.share())
+    for item in read_csv(source.seekable(), source.name):
+        yield item if isinstance(item, InputError) else FileBatch(item[1], item[0], source.name, None, source.share())
 
 
 def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
@@ -242,8 +245,8 @@ def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> It
             yield FileBatch(batch, rows, source.name, None, rows.stop / max(total, 1))
 
 
-def shifted_error(error: InputError, base: int) -> InputError:
-    """The error of a file whose first row is `base`."""
+def _shifted(error: InputError, base: int) -> InputError:
+    """Return the error with the row that it has in a file whose first row is `base`."""
     place = error.place
     if base and place.row is not None:
         error.place = msgspec.structs.replace(place, row=base + place.row)

@@ -118,17 +118,13 @@ def _is_ready(stream: BufferedReader) -> bool:
         return not isinstance(stream.raw, io.FileIO)
 
 
-def no_lines(content: bytes) -> None:
-    """Leave all lines to be decoded one by one."""
-
-
 def read_json_lines(
     stream: BufferedReader,
     file: str,
     limit: Limit,
     longest: int,
     decode: Callable[[bytes], T | None],
-    decode_all: Callable[[bytes], Sequence[T] | None] = no_lines,
+    decode_all: Callable[[bytes], Sequence[T] | None] | None = None,
 ) -> Iterator[Iterable[Line[T | JsonObject]]]:
     """Read batches of (place, object or error), one for each line that is not blank; rows count from 0.
 
@@ -138,7 +134,9 @@ def read_json_lines(
     """
     row = 0
     for piece in line_pieces(stream, longest):
-        items = decode_all(piece.content) if not piece.size and len(piece.content) <= longest else None
+        items = None
+        if decode_all is not None and not piece.size and len(piece.content) <= longest:
+            items = decode_all(piece.content)
         if items is not None:
             yield PlacedItems(InputPlace(file, piece.number, row=row), items)
             row += len(items)

@@ -15,7 +15,7 @@ from whimbrel.model.matcher import Errors
 from whimbrel.ranks.arrow import numbers
 from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines
 from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
-from whimbrel.readers.events import read_source, shifted_error
+from whimbrel.readers.events import read_source, row_after
 from whimbrel.readers.json_lines import LinePiece, blank_file, check_first_line, json_problem, line_pieces, too_long
 from whimbrel.readers.source import Format, InputFile, open_source
 
@@ -124,24 +124,22 @@ def _match_batches(
     index: Index, source: InputFile, columns: Collection[str] | None, base: int
 ) -> Generator[PairBlock | InputError, None, int]:
     """Match the batches of a file whose first row is `base`; returns the number of rows."""
-    rows = 0
-    for batch in read_source(source, columns):
+    following = base
+    for batch in read_source(source, columns, base):
+        following = row_after(batch, following)
         if isinstance(batch, InputError):
-            rows = rows if batch.place.row is None else max(rows, batch.place.row + 1)
-            yield shifted_error(batch, base)
+            yield batch
             continue
-        if batch.rows:
-            rows = max(rows, batch.rows[-1] + 1)
         errors: Errors = []
         try:
             pairs = index.match_batch(batch.events, errors=errors)
         except RowError as unreadable:  # a column that no value can come from refuses every row
             pairs, errors = index.match_batch([]), [(row, unreadable) for row in range(len(batch))]
         for row, error in errors:
-            yield shifted_error(RefusedInput(batch.place(row), _alone(error), batch.text(row)), base)
-        events = numbers(np.array(batch.rows, np.int64) + base).take(pairs["event"])
+            yield RefusedInput(batch.place(row), _alone(error), batch.text(row))
+        events = numbers(np.array(batch.rows, np.int64)).take(pairs["event"])
         yield PairBlock(pairs.set_column(0, "event", events), len(batch) - len(errors), batch.file, batch.share)
-    return rows
+    return following - base
 
 
 def _alone(error: RowError) -> RowError:

@@ -23,7 +23,7 @@ Int64s = NDArray[np.int64]
 
 
 @helper
-def _home(key: Any, capacity: int) -> Any:
+def home_place(key: Any, capacity: int) -> Any:
     """Where the search for a key starts: a SplitMix64 finaliser, scaled to the capacity."""
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -39,7 +39,7 @@ def _is_dead(dead: Bytes, row: Any) -> bool:
 @quick_kernel
 def find_int(ids: Int64s, table: Int32s, seed: int, id: Any) -> Any:
     """The place of an id in the hash table, or -1."""
-    at = _home(np.uint64(id) ^ np.uint64(seed), table.size)
+    at = home_place(np.uint64(id) ^ np.uint64(seed), table.size)
     while table[at] != 0:
         entry = table[at] - 1
         if 0 <= entry < ids.size and ids[entry] == id:
@@ -57,7 +57,7 @@ def enter_ints(ids: Int64s, table: Int32s, dead: Bytes, dense: int, base: int, s
         id = ids[entry]
         delta = np.uint64(id) - np.uint64(base)  # unsigned: signed overflow is undefined
         taken = delta < np.uint64(dense) and not _is_dead(dead, np.int64(delta))
-        at = _home(np.uint64(id) ^ np.uint64(seed), table.size)
+        at = home_place(np.uint64(id) ^ np.uint64(seed), table.size)
         removed = -1
         while table[at] != 0 and not taken:
             other = table[at] - 1
@@ -92,7 +92,7 @@ def take_ints(ids: Int64s, dense: int, base: int, rows: Any) -> Int64s:
 
 
 @quick_kernel
-def _hash(text: Any, start: int, stop: int, seed: int) -> Any:
+def hash_text(text: Any, start: int, stop: int, seed: int) -> Any:
     """FNV-1a, 64 bits, from a secret start."""
     h = np.uint64(0xCBF29CE484222325) ^ np.uint64(seed)
     for i in range(start, stop):
@@ -101,7 +101,8 @@ def _hash(text: Any, start: int, stop: int, seed: int) -> Any:
 
 
 @helper
-def _same(text: Bytes, offsets: Int64s, entry: int, other: Any, start: int, stop: int) -> bool:
+def is_same_text(text: Bytes, offsets: Int64s, entry: int, other: Any, start: int, stop: int) -> bool:
+    """Whether the text of an entry is `other[start:stop]`."""
     if not 0 <= entry < offsets.size - 1 or offsets[entry + 1] - offsets[entry] != stop - start:
         return False
     at = start
@@ -113,9 +114,9 @@ def _same(text: Bytes, offsets: Int64s, entry: int, other: Any, start: int, stop
 @quick_kernel
 def find_string(text: Bytes, offsets: Int64s, table: Int32s, seed: int, id: Any) -> Any:
     """The place of an id, as UTF-8, in the hash table, or -1."""
-    at = _home(_hash(id, 0, len(id), seed), table.size)
+    at = home_place(hash_text(id, 0, len(id), seed), table.size)
     while table[at] != 0:
-        if _same(text, offsets, table[at] - 1, id, 0, len(id)):
+        if is_same_text(text, offsets, table[at] - 1, id, 0, len(id)):
             return at
         at = at + 1 if at + 1 < table.size else 0
     return -1
@@ -128,12 +129,12 @@ def enter_strings(text: Bytes, offsets: Int64s, table: Int32s, dead: Bytes, seed
         if _is_dead(dead, entry):
             continue
         start, end = offsets[entry], offsets[entry + 1]
-        at = _home(_hash(text, start, end, seed), table.size)
+        at = home_place(hash_text(text, start, end, seed), table.size)
         removed, taken = -1, False
         while table[at] != 0 and not taken:
             if table[at] < 0:
                 removed = at if removed < 0 else removed
-            elif _same(text, offsets, table[at] - 1, text, start, end):
+            elif is_same_text(text, offsets, table[at] - 1, text, start, end):
                 taken = True
             at = at + 1 if at + 1 < table.size else 0
         if taken:
