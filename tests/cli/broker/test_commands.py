@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.broker.processes import BrokerProcess, free_port
+from whimbrel.broker.service.principal import SCOPES
 
 WHIMBREL = [sys.executable, "-m", "whimbrel.cli.main"]
 
@@ -60,6 +61,15 @@ def test_only_a_new_token_makes_a_data_directory(tmp_path: Path) -> None:
         refused = whimbrel("token", *command, "--data", str(tmp_path / "none"))
         assert refused.returncode == 2 and "Expected the data directory of a broker" in refused.stderr
     assert not (tmp_path / "none").exists()
+
+
+def test_a_scope_that_there_is_not_is_wrong_usage(tmp_path: Path) -> None:
+    for command in ("create", "change"):
+        refused = whimbrel(
+            "token", command, "a", "--scope", "publish", "--scope", "nope", "--data", str(tmp_path / "d")
+        )
+        assert refused.returncode == 2 and all(scope in refused.stderr for scope in ("'nope'", *SCOPES))
+    assert not (tmp_path / "d").exists()
 
 
 @pytest.mark.parametrize(

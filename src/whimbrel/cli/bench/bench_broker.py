@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from whimbrel.cli.bench.output import PartOutput, PartScale, ScaleChoice, show_with_verdicts
-from whimbrel.cli.terminal.console import say
+from whimbrel.cli.bench.output import PartOutput, PartScale, show_benchmark
 from whimbrel.cli.terminal.options import Json
-
-if TYPE_CHECKING:
-    from whimbrel.lab.measure.benchmark_results import Result, ResultTable
+from whimbrel.lab.measure.benchmark_results import Result, ResultTable
 
 
-def broker(scale: PartScale = ScaleChoice.SMALL, output: PartOutput = None, json: Json = False) -> None:
+def broker(scale: PartScale = "small", output: PartOutput = None, json: Json = False) -> None:
     """Durable publishes, publish to stream, fan-out, pulls from a long log, a start with many subscriptions.
 
     Rivals (NATS JetStream, Redis Streams) are in a checkout: python -m benchmarks broker.
     """
-    from whimbrel.lab.measure.benchmark_results import no_progress
-    from whimbrel.lab.measure.broker_bench import FULL, SMALL, run
+    from whimbrel.lab.measure import broker_bench
 
-    result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
-    show_with_verdicts("broker", result, [_table(result)], output, json)
+    show_benchmark("broker", broker_bench, _tables, scale, output, json)
 
 
-def _table(result: Result) -> ResultTable:
-    from whimbrel.lab.measure.benchmark_results import ResultTable
-
+def _tables(result: Result) -> list[ResultTable]:
     rows = [
         (
             f"publish, {row['workload']} {row['subscriptions']:,}",
@@ -80,7 +71,7 @@ def _table(result: Result) -> ResultTable:
             f"imported in {started['import_seconds']} s",
         )
     )
-    return ResultTable("A broker over loopback", ("what", "measured", "beside"), tuple(rows), ())
+    return [ResultTable("A broker over loopback", ("what", "measured", "beside"), tuple(rows))]
 
 
 def _threads(row: Result) -> str:

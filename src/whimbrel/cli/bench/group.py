@@ -1,4 +1,4 @@
-"""The group `whimbrel bench`, and its benchmarks of reading filters, cliffs, a changing index and subject spaces."""
+"""The group `whimbrel bench`, and its benchmarks without rivals: filters, cliffs, forms, changes, spaces, overlays."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whimbrel.cli.bench.bench_broker import broker
-from whimbrel.cli.bench.bench_overlay import overlay
-from whimbrel.cli.bench.output import PartOutput, PartScale, ScaleChoice, show, show_with_verdicts
+from whimbrel.cli.bench.output import PartOutput, PartScale, show, show_benchmark
 from whimbrel.cli.bench.races import match, pipeline
-from whimbrel.cli.terminal.console import say, to_json
+from whimbrel.cli.terminal.console import to_json
 from whimbrel.cli.terminal.options import Json
-from whimbrel.lab.measure.benchmark_results import Result, ResultTable, no_progress, number
+from whimbrel.lab.measure.benchmark_results import Result, ResultTable, number
 
 if TYPE_CHECKING:
     from whimbrel.lab.measure.filter_parsing import Figure
@@ -47,15 +46,14 @@ def cliffs(
         list[str] | None,
         typer.Option("--form", help="Only forms with this in their name, or loading, or matching; may be repeated."),
     ] = None,
-    scale: PartScale = ScaleChoice.SMALL,
+    scale: PartScale = "small",
     output: PartOutput = None,
     json: Json = False,
 ) -> None:
     """Microseconds of every form of filter, event and index beside its plain neighbour, and which cost above 4 x."""
-    from whimbrel.lab.measure.cliffs import FULL, SMALL, run
+    from whimbrel.lab.measure import cliffs
 
-    result = run(FULL if scale is ScaleChoice.FULL else SMALL, form or (), no_progress if json else say)
-    show_with_verdicts("cliffs", result, _cliff_tables(result), output, json)
+    show_benchmark("cliffs", cliffs, _cliff_tables, scale, output, json, form or ())
 
 
 def _cliff_tables(result: Result) -> list[ResultTable]:
@@ -94,18 +92,17 @@ def forms(
     workload: Annotated[
         list[str] | None, typer.Option("--workload", help="Only this of hm, mixed and lesubscribe; may be repeated.")
     ] = None,
-    scale: PartScale = ScaleChoice.SMALL,
+    scale: PartScale = "small",
     output: PartOutput = None,
     json: Json = False,
 ) -> None:
     """Microseconds of an event in every form: Arrow, JSON, dicts; many at once and one by one."""
-    from whimbrel.lab.measure.matching.form_costs import FULL, SMALL, run
+    from whimbrel.lab.measure.matching import form_costs
 
-    result = run(FULL if scale is ScaleChoice.FULL else SMALL, workload or (), no_progress if json else say)
-    show_with_verdicts("forms", result, [_forms_table(result)], output, json)
+    show_benchmark("forms", form_costs, _forms_tables, scale, output, json, workload or ())
 
 
-def _forms_table(result: Result) -> ResultTable:
+def _forms_tables(result: Result) -> list[ResultTable]:
     names = list(dict.fromkeys(row["workload"] for row in result["rows"]))
     cells: dict[str, list[str]] = {}
     for row in result["rows"]:
@@ -116,22 +113,17 @@ def _forms_table(result: Result) -> ResultTable:
         f"One event of hm at 100,000 subscriptions elsewhere, measured apart: {peers}.",
         f"Load average at the end: {result['machine']['load_at_end']}.",
     )
-    return ResultTable("CPU us per event, one core (matches per event)", ("form", *names), rows, notes)
+    return [ResultTable("CPU us per event, one core (matches per event)", ("form", *names), rows, notes)]
 
 
-def live(
-    scale: PartScale = ScaleChoice.SMALL,
-    output: PartOutput = None,
-    json: Json = False,
-) -> None:
+def live(scale: PartScale = "small", output: PartOutput = None, json: Json = False) -> None:
     """Microseconds to change a large index and to match meanwhile, seconds to save and open it; near misses."""
-    from whimbrel.lab.measure.live_changes import FULL, SMALL, run
+    from whimbrel.lab.measure import live_changes
 
-    result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
-    show_with_verdicts("live", result, [_live_table(result)], output, json)
+    show_benchmark("live", live_changes, _live_tables, scale, output, json)
 
 
-def _live_table(result: Result) -> ResultTable:
+def _live_tables(result: Result) -> list[ResultTable]:
     sizes = result["sizes"]
     title = f"An index of {sizes['subscriptions']:,} (near misses: {sizes['missed']:,}), us per call"
     columns = ("call", "calls", "median", "highest", "mean, merges included")
@@ -141,11 +133,11 @@ def _live_table(result: Result) -> ResultTable:
     )
     kept = ", ".join(f"{name.replace('_', ' ')} {seconds:g}" for name, seconds in result["seconds"].items())
     note = f"Seconds: {kept}. Load average at the end: {result['machine']['load_at_end']}."
-    return ResultTable(title, columns, rows, (note,))
+    return [ResultTable(title, columns, rows, (note,))]
 
 
 def spaces(
-    scale: PartScale = ScaleChoice.SMALL,
+    scale: PartScale = "small",
     transitions: Annotated[
         bool, typer.Option("--transitions", help="Keyed publications on Spark instead; needs the extra spark.")
     ] = False,
@@ -153,29 +145,22 @@ def spaces(
     json: Json = False,
 ) -> None:
     """Transitions per second in subject spaces: the paper's workload and geofences, beside a compiled scan."""
-    progress = no_progress if json else say
-    full = scale is ScaleChoice.FULL
+    from whimbrel.lab.measure import spaces_bench
+    from whimbrel.lab.measure.pipeline import transitions_bench
+
     if transitions:
-        from whimbrel.lab.measure.pipeline import transitions_bench
-
-        sizes = transitions_bench.FULL if full else transitions_bench.SMALL
-        result: Result = transitions_bench.run(sizes, progress=progress)
-        tables, name = [_transitions_table(result)], "transitions"
+        show_benchmark("transitions", transitions_bench, _transitions_tables, scale, output, json)
     else:
-        from whimbrel.lab.measure import spaces_bench
-
-        result = spaces_bench.run(spaces_bench.FULL if full else spaces_bench.SMALL, progress)
-        tables, name = _spaces_tables(result), "spaces"
-    show_with_verdicts(name, result, tables, output, json)
+        show_benchmark("spaces", spaces_bench, _spaces_tables, scale, output, json)
 
 
-def _transitions_table(result: Result) -> ResultTable:
+def _transitions_tables(result: Result) -> list[ResultTable]:
     sizes = result["sizes"]
     title = f"Transitions on Spark: {sizes['keys']:,} keys, {sizes['filters']:,} filters, medians of micro-batches"
     columns = ("rows", "batches", "notifications", "ms", "CPU ms", "lowest", "highest", "rows/s")
     keys = ("rows", "batches", "notifications", "ms", "cpu_ms", "lowest_ms", "highest_ms", "rows_per_second")
     rows = (tuple("" if row[key] is None else f"{row[key]:,.0f}" for key in keys) for row in result["transitions"])
-    return ResultTable(title, columns, tuple(rows))
+    return [ResultTable(title, columns, tuple(rows))]
 
 
 def _spaces_tables(result: Result) -> list[ResultTable]:
@@ -196,6 +181,44 @@ def _cells(row: Result) -> tuple[str, ...]:
     ratio = ("", "") if scan is None else (f"{scan:,.0f}", f"{scan / row['us']:.1f}")
     times = (f"{row[key]:,.1f}" for key in ("us", "lowest", "highest"))
     return row["what"], f"{row['notifications']:,}", *times, *ratio
+
+
+def overlay(scale: PartScale = "small", output: PartOutput = None, json: Json = False) -> None:
+    """Work per event with prefixes and as SIENA in one simulation, the steps of a router, and a chain of 3 brokers."""
+    from whimbrel.lab.measure import overlay_bench
+
+    show_benchmark("overlay", overlay_bench, _overlay_tables, scale, output, json)
+
+
+def _overlay_tables(result: Result) -> list[ResultTable]:
+    names = ("work_per_event", "content_matches_per_event", "hops_per_event", "edge_checks", "deliveries")
+    return [
+        ResultTable(
+            f"27 routers, {result['sizes']['filters']:,} filters, {result['sizes']['events']:,} events",
+            ("", "prefix", "siena"),
+            tuple(
+                (name.replace("_", " "), *(f"{result[kind][name]:,}" for kind in ("prefix", "siena"))) for name in names
+            ),
+        ),
+        ResultTable(
+            "One router",
+            ("", ""),
+            tuple((name.replace("_", " "), f"{value:,}") for name, value in result["steps"].items()),
+        ),
+        ResultTable(
+            f"A chain of 3 brokers, {result['sizes']['chain_filters']:,} filters",
+            ("", "events/s", "middle router, CPU us/event", "matches at each"),
+            tuple(
+                (
+                    mode,
+                    f"{found['events_per_second']:,}",
+                    f"{found['middle_router_cpu_us_per_event']:,}",
+                    ", ".join(f"{count:,}" for count in found["content_matches"]),
+                )
+                for mode, found in result["chain"].items()
+            ),
+        ),
+    ]
 
 
 bench = typer.Typer(rich_markup_mode=None)

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from whimbrel.cli.terminal.console import plain, say, to_json
-from whimbrel.lab.measure.benchmark_results import Progress, Result, ResultFiles, ResultTable, verdict_cells
+from whimbrel.lab.measure.benchmark_results import (
+    Progress,
+    Result,
+    ResultFiles,
+    ResultTable,
+    Scale,
+    no_progress,
+    verdict_cells,
+)
 
 _QUIET_SECONDS = 10.0  # between two lines of progress where nothing can be written over
 _PAGE_WIDTH = 180  # where no terminal sets a width
-
-
-class ScaleChoice(StrEnum):
-    """How large the workloads are."""
-
-    SMALL = "small"
-    FULL = "full"
 
 
 def make_folder(folder: Path | None) -> Path | None:
@@ -37,7 +38,7 @@ def make_folder(folder: Path | None) -> Path | None:
     return folder
 
 
-PartScale = Annotated[ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")]
+PartScale = Annotated[Scale, typer.Option("--scale", help="A minute, or the sizes that targets are for.")]
 PartOutput = Annotated[
     Path | None,
     typer.Option("--output", metavar="DIR", callback=make_folder, help="Write the figures there, as JSON."),
@@ -75,7 +76,7 @@ class Destination:
 def shown_progress(quiet: bool) -> Iterator[Progress]:
     """Progress on standard error: one changing line on a terminal, else a line now and then."""
     if quiet:
-        yield lambda text: None
+        yield no_progress
         return
     if not sys.stderr.isatty():
         yield _ProgressLines()
@@ -120,12 +121,25 @@ def show(tables: Iterable[ResultTable]) -> None:
         console.print()
 
 
-def show_with_verdicts(name: str, result: Result, tables: list[ResultTable], folder: Path | None, json: bool) -> None:
-    """Write the result as NAME.json if there is a folder. Then print its JSON, or its tables and the verdicts."""
+def show_benchmark(
+    name: str,
+    benchmark: ModuleType,
+    tables: Callable[[Result], list[ResultTable]],
+    scale: Scale,
+    folder: Path | None,
+    json: bool,
+    *chosen: object,
+) -> None:
+    """Run a module of `lab.measure` on its SMALL or FULL sizes, and print its tables and verdicts, or its JSON.
+
+    The result is also written as NAME.json if there is a folder. `chosen` are further arguments of its `run`.
+    """
+    sizes = benchmark.FULL if scale == "full" else benchmark.SMALL
+    result: Result = benchmark.run(sizes, *chosen, progress=no_progress if json else say)
     if folder is not None:
         (folder / f"{name}.json").write_text(to_json(result) + "\n")
     if json:
         sys.stdout.write(to_json(result) + "\n")
         return
     verdicts = tuple(verdict_cells(verdict) for verdict in result["verdicts"])
-    show([*tables, ResultTable("Targets (for full scale)", ("target", "wanted", "measured", ""), verdicts)])
+    show([*tables(result), ResultTable("Targets (for full scale)", ("target", "wanted", "measured", ""), verdicts)])

@@ -11,11 +11,10 @@ from typing import Annotated
 
 import typer
 
-from whimbrel.cli.bench.output import Destination, ScaleChoice, make_folder, shown_progress
+from whimbrel.cli.bench.output import Destination, PartScale, make_folder, shown_progress
 from whimbrel.cli.terminal.options import Json, names_of
 from whimbrel.lab.measure.benchmark_results import BenchSettings, Result, default_folder
 
-Scale = Annotated[ScaleChoice, typer.Option("--scale", help="Minutes, or the sizes that targets are for.")]
 Rivals = Annotated[
     str | None,
     typer.Option("--rivals", metavar="A,B", help="Whom to run beside it: all there are, or nobody if it is empty."),
@@ -32,7 +31,7 @@ def match(
     workload: Annotated[
         list[str] | None, typer.Option("--workload", help="Only this workload or family; may be repeated.")
     ] = None,
-    scale: Scale = ScaleChoice.SMALL,
+    scale: PartScale = "small",
     rivals: Rivals = None,
     output: Annotated[
         Path | None,
@@ -58,7 +57,7 @@ def match(
     to.check()
     names, chosen = tuple(workload or ()), tuple(RIVALS) if rivals is None else names_of(rivals)
     folder = cache or default_folder()
-    settings = BenchSettings(names, scale.value, chosen, repeat, seconds, start, cache=folder)
+    settings = BenchSettings(names, scale, chosen, repeat, seconds, start, cache=folder)
     with shown_progress(json) as progress:
         result = run(settings, RIVALS, progress)
     to.finish(result, FILES, FILES.write(result, output) if output is not None else ())
@@ -69,7 +68,7 @@ def pipeline(
         list[str] | None,
         typer.Option("--work", help="Only this work, or all of a kind (match, stream, curve...); may be repeated."),
     ] = None,
-    scale: Scale = ScaleChoice.SMALL,
+    scale: PartScale = "small",
     rivals: Rivals = None,
     output: Annotated[
         Path | None,
@@ -97,7 +96,7 @@ def pipeline(
     to.check()
     names, chosen = tuple(work or ()), tuple(SPARK_RIVALS) if rivals is None else names_of(rivals)
     folder = cache or default_folder()
-    settings = BenchSettings(names, scale.value, chosen, repeat, seconds, master=master, cache=folder)
+    settings = BenchSettings(names, scale, chosen, repeat, seconds, master=master, cache=folder)
 
     def keep(result: Result) -> None:
         if output is not None:

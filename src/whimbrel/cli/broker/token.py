@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,11 +24,8 @@ Data = Annotated[
     str | None, typer.Option("--data", metavar="DIR", help="The data of a broker that does not run, instead of --url.")
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the token.")]
-
-
-Scope = Annotated[
-    list[str], typer.Option("--scope", help="publish, subscribe, schema, match, peer or admin; may be repeated.")
-]
+TokenScope = StrEnum("TokenScope", ["publish", "subscribe", "match", "peer", "schema", "admin"])
+Scope = Annotated[list[TokenScope], typer.Option("--scope", help="What the token may do; may be repeated.")]
 Rule = Annotated[
     list[str] | None,
     typer.Option("--rule", metavar="NAME=VALUE", help="Only events with this value; JSON, or text. May be repeated."),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,15 +19,7 @@ lab.command()(matchers)
 lab.command()(advise)
 
 
-class LabScale(StrEnum):
-    """How large the experiments are."""
-
-    TINY = "tiny"
-    SMALL = "small"
-    PAPER = "paper"
-    FULL = "full"
-
-
+LabScale = Literal["tiny", "small", "paper", "full"]
 Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Where results are, and are written.")]
 DEFAULT_OUTPUT = Path("lab-results")
 
@@ -51,9 +42,9 @@ def list_(json: Json = False) -> None:
 def run(
     name: Annotated[list[str] | None, typer.Argument(help="Names of experiments, as `lab list` has them.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
-    scale: Annotated[LabScale, typer.Option("--scale", help="Seconds, minutes, the paper's sizes, or beyond.")] = (
-        LabScale.SMALL
-    ),
+    scale: Annotated[
+        LabScale, typer.Option("--scale", help="Seconds, minutes, the paper's sizes, or beyond.")
+    ] = "small",
     output: Output = DEFAULT_OUTPUT,
     master: Annotated[str, typer.Option("--master", help="Where Spark counts what is not timed.")] = "local[*]",
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Count on Spark, or in this process.")] = True,
@@ -83,7 +74,7 @@ def run(
         try:
             records = run_experiments(
                 chosen,
-                scale.value,
+                scale,
                 output,
                 (lambda: _session(master)) if spark else None,
                 lambda share, what, left: bar.update(share, f"{what} {left}"),
@@ -96,7 +87,7 @@ def run(
         keys = ("name", "scale", "verdict", "claims", "files", "version")
         typer.echo(to_json([{key: record[key] for key in keys} for record in records]))
     else:
-        typer.echo(f"Wrote {output / scale.value}; whimbrel lab report --output {output} makes a page of it")
+        typer.echo(f"Wrote {output / scale}; whimbrel lab report --output {output} makes a page of it")
 
 
 def _session(master: str) -> SparkSession:
@@ -121,7 +112,7 @@ def report(
     from whimbrel.lab.report.html_page import write_page
     from whimbrel.lab.report.summary import write_summary
 
-    records = read_results(output, scale.value if scale else None)
+    records = read_results(output, scale)
     files = [write_page(records, output / "report.html")]
     if markdown is not None:
         files += write_summary(records, markdown)

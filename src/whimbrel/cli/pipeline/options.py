@@ -9,9 +9,8 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,21 +18,6 @@ from whimbrel.pipeline.connectors.files import InputFormat
 
 _HINT = "--config"
 _SETTINGS = "settings"
-
-
-class Form(StrEnum):
-    """What the output has a row for."""
-
-    PAIRS = "pairs"
-    LISTS = "lists"
-
-
-class PlanChoice(StrEnum):
-    """How events and subscriptions are spread over tasks."""
-
-    AUTO = "auto"
-    REPLICATE = "replicate"
-    SHARD = "shard"
 
 
 def load_config(context: typer.Context, path: Path | None) -> Path | None:
@@ -100,8 +84,11 @@ Schema = Annotated[
     str | None,
     typer.Option("--schema", metavar="DDL", help="What events must be, as 'id BIGINT, price DOUBLE', or a file of it."),
 ]
-FormOption = Annotated[Form, typer.Option("--form", help="A row for each pair, or for each event.")]
-PlanOption = Annotated[PlanChoice, typer.Option("--plan", help="How work is spread (default: by the index's size).")]
+Form = Annotated[Literal["pairs", "lists"], typer.Option("--form", help="A row for each pair, or for each event.")]
+Plan = Annotated[
+    Literal["auto", "replicate", "shard"],
+    typer.Option("--plan", help="How work is spread (default: by the index's size)."),
+]
 
 
 def _options_of_all_commands(context: typer.Context) -> dict[str, str]:

@@ -54,8 +54,8 @@ def run(
     config: options.Config = None,
     index: IndexTarget = None,
     key: options.Key = "",
-    form: options.FormOption = options.Form.PAIRS,
-    plan: options.PlanOption = options.PlanChoice.AUTO,
+    form: options.Form = "pairs",
+    plan: options.Plan = "auto",
     schema: options.Schema = None,
     timestamps: Timestamps = "",
     from_: options.EventsFrom = None,
@@ -90,7 +90,7 @@ def run(
     source = EventInput(events, recognise(events, from_, waiting=stream), list(names_of(key)) or None, schema, at_once)
     job = RunJob(
         source=source, subscriptions=subscriptions, subscriptions_from=subscriptions_from, output=output, index=index,
-        form=form.value, plan=plan.value, format=format, timestamps=names_of(timestamps), rejects=rejects,
+        form=form, plan=plan, format=format, timestamps=names_of(timestamps), rejects=rejects,
         dead_letters=dead_letters, overwrite=overwrite,
     )  # fmt: skip
     notes = checkpoint or f"{output}.checkpoint"
@@ -111,8 +111,8 @@ def explain(
     ],
     config: options.Config = None,
     key: options.Key = "",
-    form: options.FormOption = options.Form.PAIRS,
-    plan: options.PlanOption = options.PlanChoice.AUTO,
+    form: options.Form = "pairs",
+    plan: options.Plan = "auto",
     schema: options.Schema = None,
     from_: options.EventsFrom = None,
     master: options.Master = None,
@@ -127,7 +127,7 @@ def explain(
         from whimbrel.pipeline import explain as explain_match
 
         read = read_events(spark, source)
-        chosen = MatchOptions(key=read.key, form=form.value, plan=plan.value, json=read.json)
+        chosen = MatchOptions(key=read.key, form=form, plan=plan, json=read.json)
         text = explain_match(read.valid, subscriptions, chosen)
     typer.echo(text)
 

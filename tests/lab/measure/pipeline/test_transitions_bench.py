@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from whimbrel.cli.bench.group import spaces
-from whimbrel.cli.bench.output import ScaleChoice
 from whimbrel.lab.measure.pipeline import transitions_bench as bench
 
 pytestmark = pytest.mark.spark
@@ -21,7 +20,7 @@ def test_the_benchmark_counts_micro_batches_and_notifications(
 ) -> None:
     tiny = bench.TransitionSizes(keys=300, filters=200, large=200, larges=1, small=50, smalls=2, warm=0)
     monkeypatch.setattr(bench, "SMALL", tiny)
-    spaces(ScaleChoice.SMALL, transitions=True, output=tmp_path)
+    spaces("small", transitions=True, output=tmp_path)
     result = json.loads((tmp_path / "transitions.json").read_text())
     large, small = result["transitions"]
     assert [(row["rows"], row["batches"]) for row in (large, small)] == [(200, 1), (50, 2)]
