@@ -19,7 +19,7 @@ from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import ANYBODY
 from whimbrel.broker.service.runtime import READERS
-from whimbrel.broker.store import Cursor, SqliteStore, StoredSubscription
+from whimbrel.broker.store import Cursor, Store, StoredSubscription
 from whimbrel.broker.store.formats import StoreError
 from whimbrel.engine.index import Index
 from whimbrel.log import LogFailed
@@ -144,13 +144,13 @@ def test_an_event_that_cannot_be_matched_fails_its_request_alone(
 
 def test_a_store_that_is_refused_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "broker.sqlite"
-    SqliteStore(path, "a" * 32).close()
+    Store(path, "a" * 32).close()
 
     def open_files() -> list[str]:
         return [os.readlink(one) for one in Path("/proc/self/fd").iterdir() if one.exists()]
 
     with pytest.raises(StoreError, match="belongs to log") as refused:
-        SqliteStore(path, "b" * 32)
+        Store(path, "b" * 32)
     assert not [one for one in open_files() if one.startswith(str(path))], refused
 
 

@@ -23,6 +23,7 @@ from tests.broker.inside import event, opened, publish, run, subscribe
 from tests.broker.processes import BrokerProcess
 from tests.broker.test_http import subscribe as create
 from whimbrel.broker.delivery.streaming import follow
+from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.service.principal import ANYBODY
 from whimbrel.broker.store import Cursor
 from whimbrel.client.following import EventParser
@@ -132,7 +133,12 @@ def test_a_durable_stream_that_overflows_reads_on_from_the_log(tmp_path: Path) -
         async with opened(tmp_path) as broker:
             held = await subscribe(broker, "TRUE")
             _, stream = broker.delivery.open_stream(held.id, ANYBODY, "sse")
-            following = follow(stream, broker.delivery.reader_of(held), Cursor(held.number), 0.05)
+            gaps: list[Truncated] = []
+
+            async def tell_gap(gap: Truncated) -> None:
+                gaps.append(gap)
+
+            following = follow(stream, broker.delivery.reader_of(held), Cursor(held.number), 0.05, tell_gap)
             await publish(broker, event(0))
             seen = [(await anext(following))[0]]
             for start in range(1, 3_001, 500):  # three times what an outbox takes, and nobody reads
@@ -144,7 +150,7 @@ def test_a_durable_stream_that_overflows_reads_on_from_the_log(tmp_path: Path) -
                     last, payloads = await anext(following)
                     count += len(payloads)
                     seen.append(last)
-            assert seen == sorted(seen) and count == 3_001
+            assert seen == sorted(seen) and count == 3_001 and gaps == []
             await following.aclose()
 
     run(work)

@@ -71,15 +71,15 @@ class Outbox:
             self.spills += 1
         self._wake.set()
 
-    def take(self, limit: int | None = None, size: int | None = None) -> list[tuple[int, bytes]]:
-        """The messages that wait, oldest first: at most `limit`, and no more once they have `size` bytes."""
-        if (limit is None or limit >= len(self._waiting)) and (size is None or size >= self._bytes):
+    def take(self, size: int | None = None) -> list[tuple[int, bytes]]:
+        """The messages that wait, oldest first, and no more once they have `size` bytes."""
+        if size is None or size >= self._bytes:
             taken = list(self._waiting)
             self._waiting.clear()
             self._bytes = 0
         else:
-            taken, left = [], self._bytes if size is None else size
-            while self._waiting and left > 0 and (limit is None or len(taken) < limit):
+            taken, left = [], size
+            while self._waiting and left > 0:
                 taken.append(self._waiting.popleft())
                 left -= len(taken[-1][1])
                 self._bytes -= len(taken[-1][1])

@@ -26,33 +26,28 @@ WRITE_BYTES = 64 << 10
 
 
 async def follow(
-    stream: Stream,
-    read: Read | None,
-    after: Cursor,
-    heartbeat: float,
-    limit: int | None = None,
-    tell_gap: TellGap | None = None,
+    stream: Stream, read: Read | None, after: Cursor, heartbeat: float, tell_gap: TellGap
 ) -> AsyncIterator[tuple[Cursor, list[bytes]]]:
     """Yield (cursor of the last message, messages) until the stream is closed; an empty list is a heartbeat.
 
     `read` is for durable subscriptions. The stream is open in the hub already, so that what comes while the log is read
     waits in its outbox. When that overflows, a durable subscription reads the log again. Where the log was truncated
-    meanwhile the consumer is told, and goes on from the floor; without `tell_gap` that raises Truncated. When the
-    subscription changes to digests, or from them, or to other ones, the stream goes on with them.
+    meanwhile the consumer is told, and goes on from the floor. When the subscription changes to digests, or from them,
+    or to other ones, the stream goes on with them.
     """
     while stream.outbox.closed is None:
         digest = stream.digest
         if read is not None and digest is not None:
             followed = _follow_digests(stream, digest, read, after, heartbeat, tell_gap)
         else:
-            followed = _follow_messages(stream, read, after, heartbeat, limit, tell_gap)
+            followed = _follow_messages(stream, read, after, heartbeat, tell_gap)
         async for reached, payloads in followed:
             after = reached
             yield reached, payloads
 
 
 async def _follow_messages(
-    stream: Stream, read: Read | None, after: Cursor, heartbeat: float, limit: int | None, tell_gap: TellGap | None
+    stream: Stream, read: Read | None, after: Cursor, heartbeat: float, tell_gap: TellGap
 ) -> AsyncIterator[tuple[Cursor, list[bytes]]]:
     """As `follow`, one message per event."""
     outbox = stream.outbox
@@ -62,10 +57,8 @@ async def _follow_messages(
         if read is not None and (outbox.spilled or not caught_up):
             outbox.spilled = False
             try:
-                found, complete = await read(after, min(CATCH_UP, limit or CATCH_UP))
+                found, complete = await read(after, CATCH_UP)
             except Truncated as gap:
-                if tell_gap is None:
-                    raise
                 await tell_gap(gap)
                 after, caught_up = Cursor(gap.first - 1), False
                 continue
@@ -77,14 +70,14 @@ async def _follow_messages(
         if not await outbox.wait(heartbeat):
             yield after, []
             continue
-        fresh = [one for one in outbox.take(limit, WRITE_BYTES) if one[0] > after.offset]
+        fresh = [one for one in outbox.take(WRITE_BYTES) if one[0] > after.offset]
         if fresh:
             after = Cursor(fresh[-1][0])
             yield after, [payload for _, payload in fresh]
 
 
 async def _follow_digests(
-    stream: Stream, digest: DigestRequest, read: Read, after: Cursor, heartbeat: float, tell_gap: TellGap | None
+    stream: Stream, digest: DigestRequest, read: Read, after: Cursor, heartbeat: float, tell_gap: TellGap
 ) -> AsyncIterator[tuple[Cursor, list[bytes]]]:
     """As `follow`, but the messages of windows that are over come together; nothing comes if there are none."""
     outbox = stream.outbox
@@ -97,8 +90,6 @@ async def _follow_digests(
             try:
                 found, complete = await read(after, digest.max)
             except Truncated as gap:
-                if tell_gap is None:
-                    raise
                 await tell_gap(gap)
                 after = Cursor(gap.first - 1)
                 continue

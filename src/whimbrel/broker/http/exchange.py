@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from time import monotonic
 from types import MappingProxyType
 from typing import TypeVar
@@ -16,18 +16,16 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from whimbrel.broker.requests.errors import (
-    BAD_JSON,
     BadRequest,
     BrokerError,
     TooLarge,
     Truncated,
     Unavailable,
-    Unprocessable,
     UnsupportedMediaType,
-    json_problem,
 )
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.store import StoredSubscription
 from whimbrel.log import BelowFloor
 from whimbrel.model.errors import EventError, FilterError, LimitExceeded, UnknownDialect, WhimbrelError
 
@@ -35,6 +33,7 @@ BODY_SECONDS = 30.0
 """How long a client may take to send a body."""
 
 T = TypeVar("T")
+R = TypeVar("R")
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 _encode = msgspec.json.Encoder().encode
 
@@ -149,14 +148,6 @@ class RequestTimeout(BrokerError):
     code = "timeout"
 
 
-def read_body(body: bytes, decoder: msgspec.json.Decoder[T], code: str) -> T:
-    """The struct that a body must be; Unprocessable says what is wrong and where."""
-    try:
-        return decoder.decode(body)
-    except BAD_JSON as error:
-        raise Unprocessable(json_problem(body, error), code) from None
-
-
 def number_of(request: Request, name: str, default: float, low: float, high: float) -> float:
     """A number of the query, within bounds."""
     text = request.query_params.get(name)
@@ -182,6 +173,17 @@ def integer_of(request: Request, name: str, default: int, low: int, high: int) -
 def limit_of(request: Request) -> int:
     """How many items one page may have."""
     return integer_of(request, "limit", 100, 1, 1_000)
+
+
+def subscription_of(request: Request) -> StoredSubscription:
+    """The subscription that the path names, which the caller must see."""
+    return broker_of(request).subscriptions.find(request.path_params["id"], principal_of(request, "subscribe"))
+
+
+def merge_refused(read: Sequence[T | BrokerError], made: Iterable[R]) -> list[R | BrokerError]:
+    """What became of the items of a request, in their order: the results of those that could be read, and errors."""
+    results = iter(made)
+    return [one if isinstance(one, BrokerError) else next(results) for one in read]
 
 
 def answer(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

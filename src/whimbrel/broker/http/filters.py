@@ -20,11 +20,10 @@ from whimbrel.broker.http.exchange import (
     integer_of,
     principal_of,
     problem_of,
-    read_body,
 )
 from whimbrel.broker.http.messages import PulledMessage
 from whimbrel.broker.http.operation import Operations, json_body
-from whimbrel.broker.requests.errors import BadRequest, NotFound
+from whimbrel.broker.requests.errors import BadRequest, NotFound, decode_body
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, filter_of, read_request
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -166,7 +165,7 @@ def _validated(broker: Broker, filter: Filter) -> Validation:
 async def explain(request: Request) -> Response:
     """Say why an event matches a filter, or why not."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    asked = read_body(await body_of(request), _explain_requests, "invalid-subscription")
+    asked = decode_body(await body_of(request), _explain_requests, "invalid-subscription")
     event = await _event_of(broker, asked, principal)
 
     def explained() -> dict[str, object]:
@@ -180,7 +179,7 @@ async def explain_one(request: Request) -> Response:
     """Say why an event, given or at an offset, matches a subscription or not."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = broker.subscriptions.find(request.path_params["id"], principal)
-    event = await _event_of(broker, read_body(await body_of(request), _events_named, "invalid-request"), principal)
+    event = await _event_of(broker, decode_body(await body_of(request), _events_named, "invalid-request"), principal)
 
     def explained() -> dict[str, object]:
         return _explained(held.parse(broker.index.schema), event, held.decode_rules())
@@ -206,7 +205,7 @@ def _explained(filter: Filter, event: Event, rules: Rules) -> dict[str, object]:
 async def near_misses(request: Request) -> Response:
     """Show the subscriptions that an event almost matches, fewest failed constraints first."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    asked = read_body(await body_of(request), _events_named, "invalid-request")
+    asked = decode_body(await body_of(request), _events_named, "invalid-request")
     if not 1 <= asked.limit <= 100:
         raise BadRequest(f"Expected a limit from 1 to 100, but got {asked.limit} - at $.limit")
     event = await _event_of(broker, asked, principal)

@@ -17,9 +17,17 @@ from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.outbox import EPHEMERAL_POLICIES, Outbox, Policy
 from whimbrel.broker.delivery.streaming import Read, follow
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, number_of, principal_of, read_body
+from whimbrel.broker.http.exchange import (
+    answer,
+    body_of,
+    broker_of,
+    limit_of,
+    number_of,
+    principal_of,
+    subscription_of,
+)
 from whimbrel.broker.http.operation import CURSOR, PAGE, Operations, json_body
-from whimbrel.broker.requests.errors import BadRequest, Truncated, Unprocessable
+from whimbrel.broker.requests.errors import BadRequest, Truncated, Unprocessable, decode_body
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.store import Cursor
 from whimbrel.model.filter import Filter
@@ -93,7 +101,7 @@ OPERATIONS = Operations()
 async def pull(request: Request) -> Response:
     """Pull messages behind a cursor; never moves the cursor."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = broker.subscriptions.find(request.path_params["id"], principal)
+    held = subscription_of(request)
     limit = limit_of(request)
     wait = number_of(request, "wait", 0.0, 0, 60)
     after = request.query_params.get("after")
@@ -114,9 +122,8 @@ async def pull(request: Request) -> Response:
 )
 async def acknowledge(request: Request) -> Response:
     """Move the cursor: messages up to it are done."""
-    broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = broker.subscriptions.find(request.path_params["id"], principal)
-    asked = read_body(await body_of(request), _acks, "invalid-request")
+    broker, held = broker_of(request), subscription_of(request)
+    asked = decode_body(await body_of(request), _acks, "invalid-request")
     if (asked.offset is None) == (asked.cursor is None):
         raise BadRequest('Expected {"offset": n} or {"cursor": "..."}')
     cursor = read_cursor(str(asked.offset) if asked.cursor is None else asked.cursor)
@@ -135,7 +142,7 @@ def read_cursor(text: str) -> Cursor:
 async def stream(request: Request) -> Response:
     """Server-Sent Events, from Last-Event-ID, which is acknowledged, or the cursor on."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = broker.subscriptions.find(request.path_params["id"], principal)
+    held = subscription_of(request)
     last = request.headers.get("last-event-id")
     if last:
         await broker.delivery.acknowledge(held, cursor := read_cursor(last))
@@ -233,7 +240,7 @@ class EventStream(Response):
                 await self._body(send, _notice("gap", {"after": gap.after, "first": gap.first}))
 
             beat = broker.settings.heartbeat
-            async for _, payloads in follow(stream, self._read, self._after, beat, tell_gap=tell_gap):
+            async for _, payloads in follow(stream, self._read, self._after, beat, tell_gap):
                 content = b"".join(payloads) or b": \n\n"
                 if stream.outbox.dropped > told:
                     told = stream.outbox.dropped

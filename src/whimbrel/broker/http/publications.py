@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, lines_of, principal_of, problem_of
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, limit_of, lines_of, merge_refused, principal_of
 from whimbrel.broker.http.operation import (
     IF_MATCH,
     LINES,
@@ -20,7 +20,7 @@ from whimbrel.broker.http.operation import (
     Shape,
     json_body,
 )
-from whimbrel.broker.http.publish import EventResult, PublishAnswer
+from whimbrel.broker.http.publish import EventResult, PublishAnswer, answer_results, event_results
 from whimbrel.broker.http.subscriptions import if_match
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, read_update, read_update_lines
 from whimbrel.broker.requests.errors import BrokerError
@@ -135,16 +135,8 @@ async def answer_lines(request: Request) -> Response:
     asked = read_update_lines(await lines_of(request, UPDATE_LINES))
     good = [one for one in asked if isinstance(one, PublicationUpdate)]
     request.app.state.event_rate.take(principal.name, len(good))
-    made = iter(await broker.publications.update(good, principal, _space(request)) if good else [])
-    results: list[EventResult] = []
-    for one in asked:
-        result = next(made) if isinstance(one, PublicationUpdate) else one
-        if isinstance(result, BrokerError):
-            results.append(EventResult(error=problem_of(result)))
-        else:
-            results.append(EventResult(result.offset))
-    refused = bool(results) and all(result.error is not None for result in results)
-    return answer(PublishAnswer(results), 422 if refused else 200)
+    made = await broker.publications.update(good, principal, _space(request)) if good else []
+    return answer_results(event_results(merge_refused(asked, made)))
 
 
 def _space(request: Request) -> str:

@@ -6,7 +6,7 @@ JSON lines are a stream: they are published in groups while they come, so that a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from time import perf_counter
 
 import msgspec
@@ -21,6 +21,7 @@ from whimbrel.broker.http.exchange import (
     hold,
     integer_of,
     limit_of,
+    merge_refused,
     pieces_of,
     principal_of,
     problem_of,
@@ -131,8 +132,7 @@ async def publish(request: Request) -> Response:
     seconds = perf_counter() - started
     request.app.state.metrics.publish_seconds.observe(seconds)
     broker_of(request).feed.latency.observe(seconds)
-    refused = bool(results) and all(result.error is not None for result in results)
-    return answer(PublishAnswer(results), 422 if refused else 200)
+    return answer_results(results)
 
 
 async def _publish_group(
@@ -144,13 +144,21 @@ async def _publish_group(
     good = [event for event in found if isinstance(event, Incoming)]
     request.app.state.event_rate.take(principal.name, len(good))
     outcomes: Sequence[Published | BrokerError] = await broker_of(request).publish(good, principal) if good else []
-    if len(good) < len(found):
-        rest = iter(outcomes)
-        outcomes = [next(rest) if isinstance(event, Incoming) else event for event in found]
+    return event_results(outcomes if len(good) == len(found) else merge_refused(found, outcomes))
+
+
+def event_results(outcomes: Iterable[Published | BrokerError]) -> list[EventResult]:
+    """What became of events or updates, as JSON."""
     return [
         EventResult(*outcome) if isinstance(outcome, Published) else EventResult(error=problem_of(outcome))
         for outcome in outcomes
     ]
+
+
+def answer_results(results: list[EventResult]) -> Response:
+    """Answer what became of each event or update; 422 if all were refused."""
+    refused = bool(results) and all(result.error is not None for result in results)
+    return answer(PublishAnswer(results), 422 if refused else 200)
 
 
 async def _publish_stream(request: Request, principal: Principal) -> Response:

@@ -128,7 +128,7 @@ async def _send(
         websocket.app.state.metrics.gaps.labels("ws").inc()
         await websocket.send_text(json.dumps({"gap": {"after": gap.after, "first": gap.first}}))
 
-    async for _, payloads in follow(stream, read, after, broker.settings.heartbeat, tell_gap=tell_gap):
+    async for _, payloads in follow(stream, read, after, broker.settings.heartbeat, tell_gap):
         start = 0
         while start < len(payloads):
             count = await credit.take(len(payloads) - start, stream.outbox)

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of, read_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of
 from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGES, TAGGED, Operations, json_body
 from whimbrel.broker.http.publications import (
     UPDATE_ERRORS,
@@ -24,7 +24,7 @@ from whimbrel.broker.http.publish import EventResult, PublishAnswer
 from whimbrel.broker.http.subscriptions import SubscriptionShown, if_match, shown
 from whimbrel.broker.publications.region_bodies import RegionPatch, RegionsBody
 from whimbrel.broker.publications.update_requests import UpdateKind
-from whimbrel.broker.requests.errors import Unprocessable
+from whimbrel.broker.requests.errors import Unprocessable, decode_body
 from whimbrel.broker.requests.subscriptions import ID, SubscriptionRequest, read_request
 
 
@@ -61,7 +61,7 @@ async def define(request: Request) -> Response:
     name = request.path_params["name"]
     if not ID.fullmatch(name):
         raise Unprocessable("Expected a name of letters, digits and _.~-", "invalid-space")
-    body = read_body(await body_of(request), _bodies, "invalid-space")
+    body = decode_body(await body_of(request), _bodies, "invalid-space")
     await broker.spaces.define(name, body.dimensions, principal)
     return answer(SpaceShown(name, body.dimensions))
 

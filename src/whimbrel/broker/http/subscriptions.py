@@ -16,6 +16,7 @@ from whimbrel.broker.http.exchange import (
     broker_of,
     limit_of,
     lines_of,
+    merge_refused,
     principal_of,
     problem_of,
 )
@@ -193,10 +194,9 @@ async def import_lines(request: Request) -> Response:
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     asked = await broker.runtime.in_parser(_read_lines, await lines_of(request, IMPORT_LINES))
     good = [one for one in asked if not isinstance(one, BrokerError)]
-    made = iter(await broker.subscriptions.import_many(good, principal) if good else [])
+    made = await broker.subscriptions.import_many(good, principal) if good else []
     results: list[ImportResult] = []
-    for one in asked:
-        result = one if isinstance(one, BrokerError) else next(made)
+    for result in merge_refused(asked, made):
         if isinstance(result, BrokerError):
             results.append(ImportResult(error=problem_of(result)))
         else:

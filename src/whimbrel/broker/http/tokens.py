@@ -6,8 +6,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of, read_body
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of
 from whimbrel.broker.http.operation import Operations, json_body
+from whimbrel.broker.requests.errors import decode_body
 
 
 class TokenRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -84,4 +85,4 @@ async def revoke(request: Request) -> Response:
 
 
 async def _read_request(request: Request) -> TokenRequest:
-    return read_body(await body_of(request), _requests, "invalid-token")
+    return decode_body(await body_of(request), _requests, "invalid-token")

@@ -8,12 +8,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, integer_of, limit_of, principal_of, read_body
+from whimbrel.broker.http.exchange import (
+    answer,
+    body_of,
+    broker_of,
+    integer_of,
+    limit_of,
+    principal_of,
+    subscription_of,
+)
 from whimbrel.broker.http.operation import OBJECT, PAGE, Operations, json_body
-from whimbrel.broker.requests.errors import NotFound
+from whimbrel.broker.requests.errors import NotFound, decode_body
 from whimbrel.broker.requests.subscriptions import time_text
 from whimbrel.broker.service.sink_secrets import KEPT_SECONDS
-from whimbrel.broker.store import StoredSubscription
 from whimbrel.broker.webhooks.consent import CALLBACK_PATH
 from whimbrel.broker.webhooks.delivering import SendResult
 
@@ -98,7 +105,7 @@ OPERATIONS = Operations()
 )
 async def attempts(request: Request) -> Response:
     """The newest requests to the sink of a subscription."""
-    broker, held = broker_of(request), _held(request)
+    broker, held = broker_of(request), subscription_of(request)
     limit = limit_of(request)
     before = integer_of(request, "before", _LARGE, 1, _LARGE)
     found = await broker.runtime.in_thread(broker.webhooks.attempts, held, before, limit)
@@ -116,29 +123,29 @@ async def attempts(request: Request) -> Response:
 async def rotate(request: Request) -> Response:
     """Sign webhooks with another secret, and with the former one for a while."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = _held(request)
-    asked = read_body(await body_of(request) or b"{}", _rotations, "invalid-request")
+    held = subscription_of(request)
+    asked = decode_body(await body_of(request) or b"{}", _rotations, "invalid-request")
     return answer(RotateAnswer(await broker.webhooks.rotate(held.id, principal, asked.secret, asked.keep)))
 
 
 @OPERATIONS.add("POST", f"{_ONE}/enable", {204: None}, errors=(404, 409))
 async def enable(request: Request) -> Response:
     """Deliver to the sink again, now."""
-    await broker_of(request).webhooks.enable(_held(request))
+    await broker_of(request).webhooks.enable(subscription_of(request))
     return Response(status_code=204)
 
 
 @OPERATIONS.add("POST", f"{_ONE}/disable", {204: None}, errors=(404, 409))
 async def disable(request: Request) -> Response:
     """Deliver nothing to the sink until it is enabled."""
-    await broker_of(request).webhooks.disable(_held(request))
+    await broker_of(request).webhooks.disable(subscription_of(request))
     return Response(status_code=204)
 
 
 @OPERATIONS.add("POST", f"{_ONE}/test", {200: SendAnswer}, errors=(404, 409))
 async def test(request: Request) -> Response:
     """Send an event of type whimbrel.test to the sink."""
-    return _send_answer(await broker_of(request).webhooks.test(_held(request)))
+    return _send_answer(await broker_of(request).webhooks.test(subscription_of(request)))
 
 
 @OPERATIONS.add(
@@ -146,7 +153,7 @@ async def test(request: Request) -> Response:
 )
 async def dead_letters(request: Request) -> Response:
     """Deliveries that were given up."""
-    broker, held = broker_of(request), _held(request)
+    broker, held = broker_of(request), subscription_of(request)
     limit = limit_of(request)
     after = integer_of(request, "after", 0, 0, _LARGE)
     found = await broker.runtime.in_thread(broker.webhooks.undelivered, held, after, limit)
@@ -165,7 +172,7 @@ async def redeliver(request: Request) -> Response:
     text = request.path_params["number"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise NotFound(f"Expected the number of a dead letter, but got {text[:40]!r}")
-    return _send_answer(await broker_of(request).webhooks.redeliver(_held(request), int(text)))
+    return _send_answer(await broker_of(request).webhooks.redeliver(subscription_of(request), int(text)))
 
 
 @OPERATIONS.add("POST", _CALLBACK, {200: OBJECT}, headers=_ALLOWED_RATE, errors=(404,))
@@ -184,11 +191,6 @@ async def consent_by_link(request: Request) -> Response:
     By GET it works for people with a browser.
     """
     return await consent(request)
-
-
-def _held(request: Request) -> StoredSubscription:
-    principal = principal_of(request, "subscribe")
-    return broker_of(request).subscriptions.find(request.path_params["id"], principal)
 
 
 def _send_answer(result: SendResult) -> Response:

@@ -14,11 +14,12 @@ from typing import NamedTuple, Protocol
 
 from whimbrel.broker.peering import wire
 from whimbrel.broker.peering.link import Link
-from whimbrel.broker.peering.log_feed import LogFeed, boundary
+from whimbrel.broker.peering.log_feed import LogFeed
 from whimbrel.broker.peering.wire import BadLink
 from whimbrel.broker.requests.envelope import Incoming, structured
 from whimbrel.broker.requests.errors import BrokerError, Unavailable
 from whimbrel.broker.sequencing.request_group import Forwarding, Published
+from whimbrel.broker.service.retention import boundary
 from whimbrel.log import BelowFloor, LogReader
 from whimbrel.log.reader import Row
 from whimbrel.model.errors import WhimbrelError

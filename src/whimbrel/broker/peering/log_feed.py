@@ -27,7 +27,7 @@ class LoggedEvent(NamedTuple):
 
 
 class LogFeed:
-    """Turns rows of the log, in order, into events. It must begin at a `boundary`.
+    """Turns rows of the log, in order, into events. It must begin at a `boundary` of the log.
 
     `resume` is the offset at which a reader may begin again to see all that follows the last row.
     """
@@ -66,28 +66,3 @@ class LogFeed:
                 continue
             if not self._tenant_left and self._forwarded is None:
                 self.resume = offset + 1
-
-
-def boundary(log: LogReader, offset: int) -> int:
-    """The largest offset, up to this one, at which a feed may begin: never between an entry and its events."""
-    floor, end = log.bounds
-    at = min(max(offset, floor), end)
-    if at in (floor, end):
-        return at
-    before = at
-    while before > floor:
-        start = max(floor, before - 256)
-        for place, _, kind, payload, _ in reversed(list(log.rows(start, before))):
-            if kind == EVENT:
-                continue
-            if kind not in _BEFORE:
-                return at
-            entry = entries.decode(kind, payload)
-            assert isinstance(entry, TenantEvents | ForwardedEvents)
-            count = entry.events if isinstance(entry, TenantEvents) else len(entry.offsets)
-            if place + count < at:
-                return at
-            first = log.pick([place - 1])[0] if place > floor else None
-            return place - 1 if first is not None and first[2] == FORWARDED_EVENTS else place
-        before = start
-    return at

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from whimbrel.broker.requests.errors import BAD_JSON, Forbidden, TooLarge, Unprocessable, json_problem
+from whimbrel.broker.requests.errors import Forbidden, TooLarge, Unprocessable, decode_body
 from whimbrel.model.token_rules import Rules
 
 Regions = list[dict[str, Any]]
@@ -31,10 +31,7 @@ _patch = msgspec.json.Decoder(RegionPatch)
 
 def read_regions(content: bytes, limit: int) -> Regions:
     """The regions of a body; Unprocessable if it has none, TooLarge if there are more than `limit`."""
-    try:
-        regions = _regions.decode(content).regions
-    except BAD_JSON as error:
-        raise Unprocessable(json_problem(content, error), "invalid-region") from None
+    regions = decode_body(content, _regions, "invalid-region").regions
     if len(regions) > limit:
         raise TooLarge(f"Expected at most {limit:,} regions, but got {len(regions):,}")
     return regions
@@ -46,10 +43,7 @@ def patched(regions: Regions, content: bytes) -> Regions:
     >>> patched([{"x": 1, "y": 2}], b'{"change": {"x": null, "y": "[0, 5]"}}')
     [{'y': '[0, 5]'}]
     """
-    try:
-        patch = _patch.decode(content)
-    except BAD_JSON as error:
-        raise Unprocessable(json_problem(content, error), "invalid-region") from None
+    patch = decode_body(content, _patch, "invalid-region")
     place = patch.region
     if place is None and len(regions) != 1:
         raise Unprocessable("Expected the place of one region, as there are several - at $.region", "invalid-region")

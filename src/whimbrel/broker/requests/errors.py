@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 import msgspec
 
@@ -11,6 +12,7 @@ from whimbrel.model.errors import WhimbrelError
 BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for a text that is not JSON, not UTF-8, nested too deeply, or not of the expected shape."""
 
+T = TypeVar("T")
 _ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 
 
@@ -25,6 +27,14 @@ def json_problem(text: bytes, error: Exception) -> str:
                 escape = found[0].decode(errors="replace")
                 return f"Expected text without lone surrogates, but got {escape} at byte {found.start()}"
     return str(error)
+
+
+def decode_body(body: bytes, decoder: msgspec.json.Decoder[T], code: str) -> T:
+    """The struct that a body must be; Unprocessable, with a `code`, says what is wrong and where."""
+    try:
+        return decoder.decode(body)
+    except BAD_JSON as error:
+        raise Unprocessable(json_problem(body, error), code) from None
 
 
 class BrokerError(WhimbrelError):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from whimbrel.broker.requests.context_schema import CONTEXT
-from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, TooLarge, Unprocessable, json_problem
+from whimbrel.broker.requests.errors import BrokerError, TooLarge, decode_body
 from whimbrel.model.schema import ConflictingExtension, Schema, SchemaError
 
 EXTENSION_BYTES = 256 << 10
@@ -113,10 +113,7 @@ def read_extensions(body: bytes) -> list[Extension]:
     """The extensions of a body; Unprocessable says what is wrong and where."""
     if len(body) > EXTENSION_BYTES:
         raise TooLarge(f"Expected extensions of at most {EXTENSION_BYTES:,} bytes, but got {len(body):,}")
-    try:
-        return _requests.decode(body).extensions
-    except BAD_JSON as error:
-        raise Unprocessable(json_problem(body, error), "invalid-extension") from None
+    return decode_body(body, _requests, "invalid-extension").extensions
 
 
 def decode_extension(definition: bytes) -> Extension:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from whimbrel.broker.requests.entries import SubscriptionPut
-from whimbrel.broker.requests.errors import BAD_JSON, TooLarge, Unprocessable, json_problem
+from whimbrel.broker.requests.errors import TooLarge, Unprocessable, decode_body
 from whimbrel.broker.requests.filter_dialects import subscription_filter
 from whimbrel.broker.requests.webhook_sinks import HTTP, DigestRequest, check_digest, read_sink
 from whimbrel.model.errors import WhimbrelError
@@ -73,10 +73,7 @@ def read_request(body: bytes, on: str | None = None) -> SubscriptionRequest:
     """The request in a body; Unprocessable says what is wrong and where. `on` is what the path says it is on."""
     if len(body) > SUBSCRIPTION_BYTES:
         raise TooLarge(f"Expected a subscription of at most {SUBSCRIPTION_BYTES:,} bytes, but got {len(body):,}")
-    try:
-        request = _decoder.decode(body)
-    except BAD_JSON as error:
-        raise Unprocessable(json_problem(body, error), "invalid-subscription") from None
+    request = decode_body(body, _decoder, "invalid-subscription")
     if request.protocol not in PROTOCOLS:
         raise Unprocessable(
             f"Expected a protocol of {', '.join(PROTOCOLS)}, but got {request.protocol!r} - at $.protocol",

@@ -77,7 +77,7 @@ class Sequencer:
         settle: Callable[[list[Answer]], None],
         on_failure: Callable[[Exception], None],
         check_space: Callable[[int], None],
-        topics: GroupHooks | None = None,
+        topics: GroupHooks,
     ) -> None:
         self.stages = StageTimes()
         self._writer = writer
@@ -187,8 +187,7 @@ class Sequencer:
 
     def _decide_all(self, group: RequestGroup, changes: list[Decide], requests: list[Publish | Batch]) -> None:
         """Decide changes in the order in which they came, then match all events in one call, then decide batches."""
-        if self._topics is not None:
-            self._topics.begin(group)
+        self._topics.begin(group)
         for request in changes:
             try:
                 entered, answer = request.decide(group.next)
@@ -198,8 +197,7 @@ class Sequencer:
             for change in entered:
                 group.append(change)
             group.answers.append((request.result, answer))
-        if self._topics is not None:
-            self._topics.complete(group)
+        self._topics.complete(group)
         requests = self._with_space(group, requests)
         publishes = [request for request in requests if isinstance(request, Publish)]
         if publishes:

@@ -27,7 +27,7 @@ from whimbrel.broker.requests.entries import Change, TenantEvents
 from whimbrel.broker.sequencing.watermark import WaitingRange, Watermark
 from whimbrel.broker.service.schema_fold import grow
 from whimbrel.broker.service.stamps import FoldStamps
-from whimbrel.broker.store import SqliteStore, Store
+from whimbrel.broker.store import Store
 from whimbrel.broker.store.formats import StoreError
 from whimbrel.engine.index import Index
 from whimbrel.log import EVENT, LogReader, LogWriter, match_commit
@@ -78,7 +78,7 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
             shutil.rmtree(staged, ignore_errors=True)
         reader = LogReader(directory / "log")
         on_error.callback(reader.close)
-        store = SqliteStore(directory / "broker.sqlite", reader.id)
+        store = Store(directory / "broker.sqlite", reader.id)
         on_error.callback(store.close)
         _check_reach(store, reader, directory)
         lists = RunSet(directory / "matches", reader.end, floor=reader.floor)

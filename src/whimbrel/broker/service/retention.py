@@ -24,6 +24,7 @@ from whimbrel.broker.requests.envelope import BATCH_EVENTS
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult
 from whimbrel.broker.service.opening import OpenedDirectory
+from whimbrel.log import LogReader
 
 ROUND_SECONDS = 1.0
 """How often retention looks at the log."""
@@ -62,7 +63,7 @@ class Retention:
         before = 0
         if wanted > floor:
             self._bring_forward(wanted, end)
-            before = self._boundary(floor, min(wanted, self.stamps.lowest() or 0))
+            before = boundary(opened.reader, min(wanted, self.stamps.lowest() or 0))
         if before > floor:
             self.truncated += opened.writer.truncate(before).result()
             opened.lists.truncate(before)
@@ -103,21 +104,6 @@ class Retention:
                 self._submit(Decide(put_aside, IgnoredResult()))  # the next round finds it sealed
             opened.ids.flush()
 
-    def _boundary(self, floor: int, before: int) -> int:
-        """An offset not above `before` that does not part events from the entries that say whose they are."""
-        lowest = before
-        low = max(floor, before - BATCH_EVENTS - 2)
-        for kind in (TENANT_EVENTS, FORWARDED_EVENTS) if before > floor else ():
-            found = self._opened.reader.last_of_kind(kind, low, before)
-            if found is not None:
-                offset, payload = found
-                entry = entries.decode(kind, payload)
-                assert isinstance(entry, TenantEvents | ForwardedEvents)
-                # Between a ForwardedEvents and its events a TenantEvents may stand.
-                last = entry.events if isinstance(entry, TenantEvents) else len(entry.offsets) + 1
-                lowest = min(lowest, before if offset + 1 + last <= before else offset)
-        return max(lowest, floor)
-
     def _prune(self, floor: int) -> None:
         """Delete versions and letters whose time is over, and what is known of keys that nobody asks for."""
         opened = self._opened
@@ -125,3 +111,23 @@ class Retention:
         opened.store.prune(floor, time_ns() // 1000 - int(seconds * 1_000_000) if seconds > 0 else 0)
         if len(opened.lists.lost.keys) > 2 * len(opened.index) + _SPARE_KEYS:
             opened.lists.forget_lost(np.array(opened.store.numbers(), np.int64))
+
+
+def boundary(log: LogReader, before: int) -> int:
+    """An offset not above `before`, nor below the floor, that parts no events from the entries that say whose they are.
+
+    A reader that begins there knows the tenant and the origin of every event. It may lie a batch of events before.
+    """
+    floor, end = log.bounds
+    before = min(max(before, floor), end)
+    lowest = before
+    for kind in (TENANT_EVENTS, FORWARDED_EVENTS) if before > floor else ():
+        found = log.last_of_kind(kind, max(floor, before - BATCH_EVENTS - 2), before)
+        if found is not None:
+            offset, payload = found
+            entry = entries.decode(kind, payload)
+            assert isinstance(entry, TenantEvents | ForwardedEvents)
+            # Between a ForwardedEvents and its events a TenantEvents may stand.
+            last = entry.events if isinstance(entry, TenantEvents) else len(entry.offsets) + 1
+            lowest = min(lowest, before if offset + 1 + last <= before else offset)
+    return lowest

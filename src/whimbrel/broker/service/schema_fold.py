@@ -13,7 +13,7 @@ import msgspec
 
 from whimbrel.broker.requests.schema_extensions import decode_extension, rule_of
 from whimbrel.broker.store import Store
-from whimbrel.broker.store.schema import SchemaBase
+from whimbrel.broker.store.rows import SchemaBase
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.schema import Schema, SchemaError
 

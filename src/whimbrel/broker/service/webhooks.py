@@ -25,8 +25,7 @@ from whimbrel.broker.webhooks.channel import Channel
 from whimbrel.broker.webhooks.consent import callback_digest, read_rate
 from whimbrel.broker.webhooks.delivering import SendResult
 from whimbrel.broker.webhooks.engine import WebhookEngine
-from whimbrel.broker.webhooks.outgoing import Outgoing, compose
-from whimbrel.broker.webhooks.signatures import message_id
+from whimbrel.broker.webhooks.outgoing import Outgoing, compose, message_id
 from whimbrel.broker.webhooks.target import WebhookTarget, load_target
 
 T = TypeVar("T")
@@ -109,7 +108,7 @@ class Webhooks:
             state = channel.state
             assert state is not None
             consent = "none" if state.consent == "refused" else state.consent
-            self._set_state(channel, state._replace(disabled=None, attempts=0, failing=None, due=None, consent=consent))
+            self._engine.deliverer.set_state(channel, state.reset(disabled=None, consent=consent))
             self._engine.wake(held.id, changed=True)
 
         await self._in_engine(work())
@@ -121,8 +120,7 @@ class Webhooks:
         async def work() -> None:
             channel = self._channel(held.id)
             assert channel.state is not None
-            state = channel.state._replace(disabled="by-owner", attempts=0, failing=None, due=None)
-            self._set_state(channel, state)
+            self._engine.deliverer.set_state(channel, channel.state.reset(disabled="by-owner"))
 
         await self._in_engine(work())
 
@@ -192,10 +190,8 @@ class Webhooks:
             given = read_rate(rate or "*")
             if channel.state is None or channel.state.callback != callback_digest(secret) or not given.granted:
                 return False
-            state = channel.state._replace(
-                consent="granted", rate=given.rate, callback=None, attempts=0, failing=None, due=None, problem=None
-            )
-            self._set_state(channel, state)
+            state = channel.state.reset(consent="granted", rate=given.rate, callback=None, problem=None)
+            self._engine.deliverer.set_state(channel, state)
             self._engine.wake(id, changed=True)
             return True
 
@@ -213,10 +209,6 @@ class Webhooks:
         if channel.target is None:
             raise NotFound("Expected a subscription with a sink, but it has ended")
         return channel
-
-    def _set_state(self, channel: Channel, state: WebhookState) -> None:
-        channel.state = state
-        self._engine.deliverer.records.set_state(channel.id, state)
 
     async def _in_engine(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(self._engine.run(work))

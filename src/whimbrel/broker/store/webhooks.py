@@ -11,7 +11,7 @@ import msgspec
 
 from whimbrel.broker.requests.entries import SigningSecret, SinkSecrets
 from whimbrel.broker.store.cursor import Cursor
-from whimbrel.broker.store.webhook_records import Attempt, UndeliveredMessage, WebhookChanges, WebhookState
+from whimbrel.broker.store.rows import Attempt, UndeliveredMessage, WebhookChanges, WebhookState
 
 ATTEMPTS = 1_000_000
 """Attempts of all subscriptions that are kept, at most."""
@@ -20,19 +20,21 @@ Rows: TypeAlias = Callable[[str, Sequence[object]], list[Any]]
 _signing = msgspec.json.Decoder(list[SigningSecret])
 
 
-class SqliteWebhooks:
-    """A `WebhookStore` on the connections of the store that has it; the role says what its methods do."""
+class WebhookTables:
+    """Shares the connections of a store. All methods may be called from any thread."""
 
     def __init__(self, transaction: Callable[[], AbstractContextManager[sqlite3.Connection]], rows: Rows) -> None:
         self._transaction = transaction
         self._rows = rows
 
     def numbers(self) -> list[int]:
+        """The numbers of all subscriptions with a sink, ascending."""
         return [
             number for (number,) in self._rows("SELECT number FROM subscription WHERE protocol = 'HTTP' ORDER BY 1", ())
         ]
 
     def positions(self) -> list[tuple[str, int, int, int | None, int | None]]:
+        """For each version of subscriptions with a sink: id, number, first, start, and the cursor's offset."""
         return self._rows(
             "SELECT s.id, v.number, s.first, s.start, c.offset FROM subscription s JOIN version v ON v.id = s.id"
             " LEFT JOIN cursor c ON c.id = s.id WHERE s.protocol = 'HTTP' AND v.number >= s.first",
@@ -40,6 +42,7 @@ class SqliteWebhooks:
         )
 
     def secrets(self, id: str) -> SinkSecrets | None:
+        """The secrets of a subscription."""
         found = self._rows("SELECT signing, credential FROM sink_secrets WHERE id = ?", (id,))
         if not found:
             return None
@@ -49,13 +52,16 @@ class SqliteWebhooks:
         )
 
     def state(self, id: str) -> WebhookState | None:
+        """How the deliveries of a subscription stand; None if nothing was sent yet."""
         found = self._rows(f"SELECT {', '.join(WebhookState._fields)} FROM webhook WHERE id = ?", (id,))
         return WebhookState(*found[0]) if found else None
 
     def due(self) -> list[tuple[str, int]]:
+        """The subscriptions with a delivery to try again, and when."""
         return self._rows("SELECT id, due FROM webhook WHERE due IS NOT NULL AND disabled IS NULL", ())
 
     def by_callback(self, digest: str) -> str | None:
+        """The id of the subscription whose callback has this digest."""
         found = self._rows("SELECT id FROM webhook WHERE callback = ?", (digest,))
         return found[0][0] if found else None
 
@@ -83,18 +89,21 @@ class SqliteWebhooks:
                 )
 
     def attempts(self, id: str, before: int, limit: int) -> list[Attempt]:
+        """Attempts with numbers below `before`, newest first."""
         rows = self._rows(
             "SELECT * FROM attempt WHERE id = ? AND number < ? ORDER BY number DESC LIMIT ?", (id, before, limit)
         )
         return [Attempt(*row) for row in rows]
 
     def undelivered(self, id: str, after: int, limit: int) -> list[UndeliveredMessage]:
+        """Deliveries that were given up, with numbers above `after`."""
         rows = self._rows(
             "SELECT * FROM undelivered WHERE id = ? AND number > ? ORDER BY number LIMIT ?", (id, after, limit)
         )
         return [UndeliveredMessage(*row) for row in rows]
 
     def redelivered(self, number: int) -> None:
+        """Delete a dead letter that was delivered after all."""
         with self._transaction() as connection:
             connection.execute("DELETE FROM undelivered WHERE number = ?", (number,))
 

@@ -3,7 +3,7 @@
 engine                   the thread: wakes channels and gives them their turns
 channel, target          a subscription that has something to deliver; where and how
 delivering, planning     one turn of a channel; which messages its next request has
-outgoing, signatures     the request as bytes, signed
+outgoing                 the request as bytes, signed
 consent, retries         whether a receiver consents; when a delivery is tried again
 host_queues              which channel is served next, so that hosts take turns
 timed_channels           channels that wait for a moment

@@ -110,7 +110,7 @@ class Deliverer:
         """The handshake. Without consent nothing is sent until it is asked for again, or given by the callback."""
         callback, digest = new_callback(self._settings.public_url)
         # The callback may be called before the receiver answers.
-        self._set_state(channel, state._replace(callback=digest))
+        self.set_state(channel, state._replace(callback=digest))
         began = monotonic()
         answer, problem = await self._request(target, options(target, self._origin, callback))
         assert channel.state is not None
@@ -123,16 +123,13 @@ class Deliverer:
             return AT_ONCE, False
         consent = read_consent(answer, self._origin, target.settings.rate)
         self._note(channel, _CONSENT, answer, consent.problem, began)
-        decided = state._replace(
+        decided = state.reset(
             consent="granted" if consent.granted else "refused",
             rate=consent.rate,
             callback=None if consent.granted else digest,
-            attempts=0,
-            failing=None,
-            due=None,
             problem=consent.problem,
         )
-        self._set_state(channel, decided)
+        self.set_state(channel, decided)
         return AT_ONCE, True
 
     async def _send(
@@ -176,9 +173,10 @@ class Deliverer:
         self.counts["delivered"] += len(messages)
         self._advance(channel, messages)
         if state.attempts or state.problem is not None:
-            self._set_state(channel, state._replace(attempts=0, failing=None, due=None, problem=None))
+            self.set_state(channel, state.reset(problem=None))
 
-    def _set_state(self, channel: Channel, state: WebhookState) -> None:
+    def set_state(self, channel: Channel, state: WebhookState) -> None:
+        """Set how the deliveries of a channel stand, to be stored soon."""
         channel.state = state
         self.records.set_state(channel.id, state)
 
@@ -214,13 +212,12 @@ class Deliverer:
         due = now + int(pause * 1e6)
         channel.retry = due, monotonic() + pause
         failing = state.failing or now
-        self._set_state(channel, state._replace(attempts=attempts, failing=failing, due=due, problem=problem))
+        self.set_state(channel, state._replace(attempts=attempts, failing=failing, due=due, problem=problem))
 
     def _disable(self, channel: Channel, state: WebhookState, reason: str, problem: str) -> None:
         logger.warning("the webhook of subscription %s is disabled: %s (%s)", channel.id, reason, problem)
         channel.buffer = []
-        stopped = state._replace(disabled=reason, attempts=0, failing=None, due=None, problem=problem)
-        self._set_state(channel, stopped)
+        self.set_state(channel, state.reset(disabled=reason, problem=problem))
 
     async def _request(self, target: WebhookTarget, request: bytes) -> tuple[HttpResponse | None, str | None]:
         """The answer, or the problem if none came."""

@@ -65,9 +65,6 @@ class HostQueues(Generic[T]):
         if not host.running and not host.waiting and (host.share == PER_HOST or len(self._hosts) > REMEMBERED):
             del self._hosts[key]
 
-    def __len__(self) -> int:
-        return sum(len(host.waiting) for host in self._hosts.values())
-
     def _offer(self, host: _Host[T]) -> None:
         if host.waiting and host.running < host.share and not host.offered:
             host.offered = True

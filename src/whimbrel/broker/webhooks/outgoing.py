@@ -1,14 +1,16 @@
-"""Messages as an HTTP request: one event, a batch, or a digest, with its id and its signature."""
+"""Messages as an HTTP request: one event, a batch, or a digest, with the id and the signatures of Standard Webhooks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import hmac
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b, sha256
 from importlib.metadata import version
 from typing import NamedTuple
 
 from whimbrel.broker.delivery.digests import digest_of
 from whimbrel.broker.delivery.message_reader import StoredMessage
-from whimbrel.broker.webhooks.signatures import message_id, sign
 from whimbrel.broker.webhooks.target import WebhookTarget
 
 REQUEST_BYTES = 1 << 20
@@ -83,3 +85,28 @@ def options(target: WebhookTarget, origin: str, callback: str | None) -> bytes:
 def _head(method: str, target: WebhookTarget, headers: dict[str, str]) -> bytes:
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"{method} {target.url.target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
+
+
+def sign(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
+    """The header webhook-signature: HMAC-SHA256 of `id.timestamp.body`, one for every secret that is valid.
+
+    >>> sign(
+    ...     [base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")],
+    ...     "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    ...     1614265330,
+    ...     b'{"test": 2432232314}',
+    ... )
+    'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+    """
+    signed = b"%b.%d.%b" % (id.encode(), timestamp, body)
+    return " ".join("v1," + base64.b64encode(hmac.digest(key, signed, sha256)).decode() for key in keys)
+
+
+def message_id(log: str, subscription: int, first: str, last: str) -> str:
+    """The webhook-id of the messages from cursor `first` to `last` of a subscription: the same whenever they are sent.
+
+    Two requests with different events have different ids, so that a receiver that drops ids which it knows drops no
+    event that it does not.
+    """
+    name = f"{log} {subscription} {first} {last}".encode()
+    return "msg_" + blake2b(name, digest_size=16).hexdigest()

@@ -10,7 +10,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from time import time_ns
 
-from whimbrel.broker.store import Attempt, Cursor, UndeliveredMessage, WebhookChanges, WebhookState, WebhookStore
+from whimbrel.broker.store import Attempt, Cursor, UndeliveredMessage, WebhookChanges, WebhookState, WebhookTables
 
 KEPT = 100
 """Attempts and given-up deliveries of one subscription that are kept."""
@@ -21,7 +21,7 @@ WAITING = 100_000
 class WebhookRecords:
     """Changes that wait to be stored. What is asked for here is newer than what the store says."""
 
-    def __init__(self, store: WebhookStore) -> None:
+    def __init__(self, store: WebhookTables) -> None:
         self._store = store
         self.pool = ThreadPoolExecutor(1, "whimbrel-webhook-store")
         """The thread that stores."""

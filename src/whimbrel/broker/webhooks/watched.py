@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.broker.lists import RunSet
-from whimbrel.broker.store import WebhookStore
+from whimbrel.broker.store import WebhookTables
 
 
 class WatchedNumbers:
@@ -46,7 +46,7 @@ class WatchedNumbers:
         return found
 
 
-def lagging_subscriptions(store: WebhookStore, lists: RunSet) -> list[str]:
+def lagging_subscriptions(store: WebhookTables, lists: RunSet) -> list[str]:
     """The ids of subscriptions with a sink that have messages behind their cursor, may have some, or are tried again.
 
     Costs a search for all numbers in each run of the lists: some milliseconds for 100,000 subscriptions.
