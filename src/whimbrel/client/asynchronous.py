@@ -194,7 +194,7 @@ class AsyncClient:
         self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None,
         dialect: str | None = None, policy: str | None = None, on: str | None = None, leave: bool = False,
     ) -> AsyncGenerator[Message, None]:  # fmt: skip
-        """Follow messages for good: those of a filter from now on, or of a durable subscription.
+        """Follow the messages of a filter from now on, or of a durable subscription, for good.
 
         Reconnects by itself. A durable subscription resumes behind the last message that was yielded, which also
         acknowledges it; a filter misses what was published while the connection was down. With `on="publications"` a

@@ -1,4 +1,4 @@
-"""Whom a client trusts over https: a private authority, or those that the system trusts."""
+"""Whom a client trusts over https: a private authority, or the authorities that the system trusts."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ LONGEST_RETRY = 60
 RETRY_STATUSES = frozenset({408, 429, 502, 503, 504})
 """Answers after which a request is sent again, if that does no harm."""
 REFUSED_STATUSES = frozenset({408, 429, 503})
-"""Those of them after which it never does: the broker did nothing. A gateway that answers the others cannot know."""
+"""Answers after which any request is sent again: the broker did nothing. A gateway with another answer cannot know."""
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -39,7 +39,7 @@ class Checkpointer:
         self._thread.start()
 
     def committed(self, size: int, writer: sqlite3.Connection) -> None:
-        """Count a committed transaction of so many bytes. The thread of `writer` calls it between two transactions."""
+        """Count a committed transaction of `size` bytes. The thread of `writer` calls it between two transactions."""
         if self._is_long:
             writer.execute(_PASSIVE).fetchone()
         with self._wake:

@@ -20,7 +20,7 @@ COMMIT_BYTES = 8 << 20
 
 
 class MatchStatus(msgspec.Struct, frozen=True):
-    """How far the events of a log are matched. Those of watermark <= offset < until wait, if `until` is above.
+    """How far the events of a log are matched. Events with watermark <= offset < until wait, if `until` is above.
 
     `changed` is the offset behind the last change of subscriptions, tokens or schema; `log` is the id of the log.
     """

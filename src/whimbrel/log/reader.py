@@ -123,7 +123,7 @@ class LogReader:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The bytes of the file that are in use, and those that deleted entries have left for new ones."""
+        """The bytes of the file that are in use, and the bytes that deleted entries have left for new ones."""
         with self._locked() as connection:
             (pages,), (free,), (size,) = (
                 connection.execute(f"PRAGMA {name}").fetchone()

@@ -38,7 +38,7 @@ def add_versions(index: Index, versions: Iterable[SubscriptionVersion]) -> None:
 
 
 def add_filters(index: Index, filters: Iterable[tuple[int, str, str]]) -> None:
-    """Add filters, given as number, text and dialect, to an index: those of one dialect in one call."""
+    """Add filters, given as number, text and dialect, to an index, in one call for each dialect."""
     by_dialect: dict[str, list[tuple[int, str]]] = {}
     for number, text, dialect in filters:
         by_dialect.setdefault(dialect, []).append((number, text))

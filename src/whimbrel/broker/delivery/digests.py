@@ -13,7 +13,7 @@ from whimbrel.broker.delivery.message_reader import StoredMessage
 from whimbrel.broker.requests.subscriptions import time_text
 
 DIGEST_BYTES = 4 << 20
-"""A digest ends with the event that makes it so large."""
+"""Bytes at which a digest ends: the event that reaches the limit is its last one."""
 _MICROSECONDS = 1_000_000
 
 

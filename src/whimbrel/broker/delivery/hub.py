@@ -152,7 +152,7 @@ class Hub:
 
 
 def _take_out(streams: dict[K, tuple[Stream, ...]], key: K, stream: Stream) -> None:
-    """Take a stream out of those that are listed under a key."""
+    """Remove a stream from the ones that are listed under a key."""
     others = tuple(other for other in streams.pop(key, ()) if other is not stream)
     if others:
         streams[key] = others

@@ -14,7 +14,7 @@ from whimbrel.log import EVENT, BelowFloor, LogReader
 from whimbrel.log.reader import Row
 
 READ_BYTES = 4 << 20
-"""A read ends with the message that makes it so large, whatever its limit."""
+"""Bytes at which a read ends, whatever its limit of messages: the message that reaches them is the last one."""
 
 
 class StoredMessage(NamedTuple):
@@ -133,7 +133,7 @@ class MessageReader:
         return Cursor(subscription.first if subscription.start is None else subscription.start - 1)
 
     def lag(self, subscription: StoredSubscription, after: int) -> int:
-        """How many messages behind `after` there are, of those since its creation."""
+        """Count the messages behind `after`, without matches that are older than the subscription."""
         return sum(
             len(self._lists.find(number, after))
             for number, until in self._store.versions(subscription.id)

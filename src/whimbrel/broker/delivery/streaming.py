@@ -15,7 +15,7 @@ from whimbrel.broker.requests.webhook_sinks import DigestRequest
 from whimbrel.broker.store import Cursor
 
 Read: TypeAlias = Callable[[Cursor, int], Awaitable[tuple[list[StoredMessage], bool]]]
-"""Messages behind a cursor, at most so many, and whether there are surely no more of them."""
+"""Reads messages behind a cursor, up to a number of them. The flag says that there are surely no more."""
 TellGap: TypeAlias = Callable[[Truncated], Awaitable[None]]
 """Tell the consumer that messages were deleted before it read them."""
 

@@ -39,10 +39,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
-    """Why something was refused: a `code` for programs, a sentence for people; of a filter also where.
+    """Why something was refused: a `code` for programs and a sentence for people.
 
-    Of a cursor below the floor of the log also the `first` offset that is left; of an extension of the schema the
-    `rule` that it breaks.
+    An error in a filter has a position, a line and a column. If a cursor lies below the floor of the log, `first` is
+    the first offset that is left. If an extension of the schema breaks a rule, `rule` is its name.
     """
 
     code: str
@@ -181,7 +181,7 @@ def subscription_of(request: Request) -> StoredSubscription:
 
 
 def merge_refused(read: Sequence[T | BrokerError], made: Iterable[R]) -> list[R | BrokerError]:
-    """What became of the items of a request, in their order: the results of those that could be read, and errors."""
+    """The results of all items of a request, in their order; an item that could not be read has its error."""
     results = iter(made)
     return [one if isinstance(one, BrokerError) else next(results) for one in read]
 
@@ -212,7 +212,7 @@ def status_of(error: WhimbrelError) -> int:
 
 
 def problem_of(error: WhimbrelError) -> Problem:
-    """An error as JSON; of a filter also where it is wrong."""
+    """An error as JSON, with the place of an error in a filter."""
     if isinstance(error, Truncated):
         return Problem(error.code, str(error), first=error.first)
     if isinstance(error, BrokerError):

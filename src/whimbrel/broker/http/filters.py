@@ -45,7 +45,7 @@ SHOWN_KEYS = 100
 """Conjunctions of which a validation says how they would be indexed, at most."""
 
 NEAR_EVENTS = 200
-"""Newest events among which a preview looks for those that almost match."""
+"""How many of the newest events a preview searches for near misses."""
 
 PREVIEW_BYTES = 8 << 20
 """Events that a preview shows, at most."""

@@ -21,7 +21,7 @@ from whimbrel.log.version_ranges import SubscriptionVersion
 
 ARROW = "application/vnd.apache.arrow.stream"
 PAGE_BYTES = 4 << 20
-"""A page of the log ends with the entries that make it so large."""
+"""Bytes at which a page of the log ends."""
 _CHUNK = 64  # entries that are read at once
 _PAGE_ENTRIES = 10_000
 _LINES = 1_000  # versions that are sent at once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
@@ -21,6 +21,7 @@ from whimbrel.broker.http.operation import OBJECT, PAGE, Operations, json_body
 from whimbrel.broker.requests.errors import NotFound, decode_body
 from whimbrel.broker.requests.subscriptions import time_text
 from whimbrel.broker.service.sink_secrets import KEPT_SECONDS
+from whimbrel.broker.store import Attempt, UndeliveredMessage
 from whimbrel.broker.webhooks.consent import CALLBACK_PATH
 from whimbrel.broker.webhooks.delivering import SendResult
 
@@ -49,7 +50,7 @@ class AttemptPage(msgspec.Struct):
 
 
 class UndeliveredShown(msgspec.Struct):
-    """A delivery that was given up after so many attempts: the messages behind the cursor `after`, up to `until`."""
+    """A delivery that was given up after `attempts`: the messages behind the cursor `after`, up to `until`."""
 
     number: int
     time: str
@@ -109,13 +110,7 @@ async def attempts(request: Request) -> Response:
     limit = limit_of(request)
     before = integer_of(request, "before", _LARGE, 1, _LARGE)
     found = await broker.runtime.in_thread(broker.webhooks.attempts, held, before, limit)
-    shown = [
-        AttemptShown(
-            one.number, time_text(one.time), one.message, one.cursor, one.events, one.attempt, one.seconds, one.status,
-            one.problem,
-        )
-        for one in found
-    ]  # fmt: skip
+    shown = [AttemptShown(**_fields(one)) for one in found]
     return answer(AttemptPage(shown, found[-1].number if len(found) == limit else None))
 
 
@@ -157,12 +152,7 @@ async def dead_letters(request: Request) -> Response:
     limit = limit_of(request)
     after = integer_of(request, "after", 0, 0, _LARGE)
     found = await broker.runtime.in_thread(broker.webhooks.undelivered, held, after, limit)
-    shown = [
-        UndeliveredShown(
-            one.number, time_text(one.time), one.message, one.after, one.until, one.events, one.attempts, one.problem
-        )
-        for one in found
-    ]
+    shown = [UndeliveredShown(**_fields(one)) for one in found]
     return answer(UndeliveredPage(shown, found[-1].number if len(found) == limit else None))
 
 
@@ -191,6 +181,13 @@ async def consent_by_link(request: Request) -> Response:
     By GET it works for people with a browser.
     """
     return await consent(request)
+
+
+def _fields(record: Attempt | UndeliveredMessage) -> dict[str, Any]:
+    """The fields of a record as they are shown: with the time as text, and without the id, which the path names."""
+    fields = record._asdict() | {"time": time_text(record.time)}
+    del fields["id"]
+    return fields
 
 
 def _send_answer(result: SendResult) -> Response:

@@ -58,7 +58,7 @@ class Run(NamedTuple):
         return cls.of(runs[0].first, runs[-1].end, keys, offsets, digests)
 
     def among(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places in `keys` of those that the run has. The bitmap tells nearly all that it lacks apart."""
+        """The places of the `keys` that the run has. The bitmap excludes nearly all that it lacks, without a search."""
         maybe = np.arange(len(keys))
         if len(self.bitmap):
             bits = _high_bits(keys, len(self.bitmap))

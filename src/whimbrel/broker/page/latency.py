@@ -6,7 +6,7 @@ import math
 from collections import deque
 
 SECONDS = 10
-"""Percentiles are those of so many seconds."""
+"""The seconds over which percentiles are computed."""
 _LOWEST = 1e-5
 _PER_E = 12.5  # buckets for a factor of e
 _BUCKETS = 202  # up to 100 s

@@ -1,4 +1,4 @@
-"""Connects brokers: dials peers, takes those that dial, and decides who may be linked."""
+"""Connects brokers: dials peers, accepts peers that dial, and decides who may be linked."""
 
 from __future__ import annotations
 

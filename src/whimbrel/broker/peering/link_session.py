@@ -202,7 +202,7 @@ class LinkSession:
                 await self.owner.take_message(self.link, message)
 
     async def _take_events(self, items: list[wire.ForwardedItem]) -> None:
-        """Put events into the log, those of one origin and tenant together."""
+        """Put events into the log. Neighbours with the same origin and tenant go in together."""
         results: list[asyncio.Future[list[Published | BrokerError]]] = []
         start = 0
         while start < len(items):
@@ -316,7 +316,7 @@ class LinkSession:
             start = end
 
     def _is_full(self, events: int, size: int) -> bool:
-        """Whether the window has no capacity for so many events and bytes."""
+        """Whether the window has no capacity for more events of a size in bytes."""
         waiting = sum(one.events for one in self._in_flight)
         return waiting + events > WINDOW_EVENTS or sum(one.size for one in self._in_flight) + size > WINDOW_BYTES
 

@@ -40,7 +40,7 @@ class LogFeed:
         self._place = 0
 
     def events(self, rows: Iterable[Row]) -> Iterator[LoggedEvent]:
-        """The events among some rows, which follow those of the last call."""
+        """The events among some rows, which must follow the rows of the last call."""
         for offset, _, kind, payload, _ in rows:
             if kind == EVENT:
                 tenant = self._tenant if self._tenant_left else ""

@@ -23,7 +23,7 @@ def joined(regions: Iterable[Region]) -> Region:
 
 
 def topology_of(edges: Iterable[Edge]) -> tuple[Topology, list[Edge]]:
-    """The tree of the oldest links, and those that would close a cycle."""
+    """The tree of the oldest links, and the links that would close a cycle in it."""
     topology = Topology()
     closing: list[Edge] = []
     for one, two, since in sorted({(min(edge[:2]), max(edge[:2]), edge[2]) for edge in edges}, key=_age):

@@ -122,7 +122,7 @@ class Peering:
             logger.error("a task of links failed: %s", error, exc_info=error)
 
     def start(self) -> None:
-        """Take up the links of the store, and end those that neither the settings nor a token name any more."""
+        """Take up the links of the store. End a link that neither the settings nor a token name any more."""
         stored = self.store.links()
         wanted = self.settings.peers
         for held in stored:

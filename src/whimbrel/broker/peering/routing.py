@@ -104,7 +104,7 @@ class LinkRouter:
         return self._messages_of(self.router.unlink(peer))
 
     def readable(self, peer: str, added: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return those of a peer's filters that are new, parse, and are within the limit; count others as refused."""
+        """Return the filters of a peer that are new, parse, and are within the limit. Count the others as refused."""
         theirs = self._theirs.get(peer, {})
         good: dict[bytes, tuple[str, str]] = {}
         for tenant, text in added:
@@ -149,7 +149,7 @@ class LinkRouter:
         return list(self._theirs[peer])
 
     def resume(self, peer: str, held: set[bytes]) -> list[Sent]:
-        """Tell a peer that has connected how our filters differ from those that it has: the keys in `held`."""
+        """Tell a peer that has connected how our filters differ from the filters that it has, whose keys are `held`."""
         return self._messages_of(self.router.resume(peer, held))
 
     def tree_message(self, peer: str, message: router_messages.Message) -> list[Sent]:
@@ -168,7 +168,7 @@ class LinkRouter:
         return self._messages_of(self.router.tick(monotonic())) if due is not None and due <= monotonic() else []
 
     def outgoing(self, peer: str, events: Iterable[LoggedEvent]) -> list[wire.ForwardedItem]:
-        """Return those of some events that a peer wants, as they are sent."""
+        """Return the events that a peer wants, as they are sent."""
         bit = self.router.bit(peer)
         rules = self._rules[peer]
         items: list[wire.ForwardedItem] = []

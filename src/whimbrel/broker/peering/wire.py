@@ -26,7 +26,7 @@ FRAME_BYTES = 60 << 10
 FILTERS_AT_ONCE = 1_000
 """Filters of one message, at most."""
 EVENTS_BYTES = 1 << 20
-"""A message of events is sent when it has so many bytes, or `EVENTS_AT_ONCE` events."""
+"""Bytes at which a message of events is sent; it is also sent when it has `EVENTS_AT_ONCE` events."""
 EVENTS_AT_ONCE = 512
 
 Id: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
@@ -77,7 +77,7 @@ class HeldFilters(msgspec.Struct, tag="held", array_like=True):
 
 
 class Filters(msgspec.Struct, tag="filters", array_like=True):
-    """Filters that the sender wants from now on, as tenant and text, and keys of those that it no longer wants."""
+    """Filters that the sender wants from now on, as tenant and text, and keys of filters that it no longer wants."""
 
     added: Annotated[list[tuple[Name, str]], msgspec.Meta(max_length=FILTERS_AT_ONCE)]
     removed: Annotated[list[Key], msgspec.Meta(max_length=100_000)] = []

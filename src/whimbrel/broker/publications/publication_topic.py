@@ -135,7 +135,7 @@ class PublicationTopic:
         self._note_due()
 
     def update(self, group: RequestGroup, batches: list[Batch]) -> None:
-        """Decide updates: those of one key in the order in which they came, all others together."""
+        """Decide updates: updates of one key in the order in which they came, updates of many keys together."""
         by_tenant: dict[str, list[_Item]] = defaultdict(list)
         for batch in batches:
             asked: Updates = batch.content

@@ -357,7 +357,7 @@ class SpaceTopic:
 
 
 def _deltas(pairs: list[ChangedPair], key: str) -> tuple[list[tuple[int, float | None]], list[int]]:
-    """The remembered pairs of a publication that changed: those that are inside, and those that are no more."""
+    """The pairs of a publication that changed: the ones that are inside now, and the ones that are outside."""
     newest = {int(pair.subscription): pair for pair in pairs if pair.publication == key}
     inside = [(first, pair.due) for first, pair in newest.items() if pair.is_inside]
     return inside, [first for first, pair in newest.items() if not pair.is_inside]

@@ -150,7 +150,7 @@ class TenantStates:
         return [None if one is None else HeldState(one["sequence"], one["state"]) for one in found]  # type: ignore[arg-type]
 
     def match(self, states: list[bytes]) -> MatchedNumbers:
-        """Match states. Those that cannot be read are refused alone."""
+        """Match states. A state that cannot be read is refused alone."""
         return self.live.match(states)
 
     def apply(

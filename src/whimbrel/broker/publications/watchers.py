@@ -17,7 +17,7 @@ from whimbrel.model.filter import Filter
 from whimbrel.model.token_rules import Rules
 
 FIRST_NUMBER = -(1 << 40)
-"""Numbers of watchers lie below it, and those of ephemeral subscriptions on events above."""
+"""Watchers have numbers below this one, ephemeral subscriptions on events have numbers above it."""
 
 
 class WatchedUpdate(NamedTuple):
@@ -43,7 +43,7 @@ class Watchers:
         self._live = LiveIndex(Index(frozenset(timestamps)), {})
         self._leave: set[int] = set()
         self.constrained: set[int] = set()
-        """Those that may not see every state."""
+        """Watchers with rules, which may not see every state."""
 
     def __len__(self) -> int:
         return len(self._live.index)

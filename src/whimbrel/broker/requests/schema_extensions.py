@@ -88,7 +88,7 @@ class ExtensionsRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ExtensionRefused(BrokerError):
-    """An extension breaks a rule: its `rule`, and its `place` among those of the request."""
+    """An extension breaks a `rule`; `place` is its place in the request."""
 
     status = 422
     code = "extension-refused"

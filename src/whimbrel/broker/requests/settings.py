@@ -193,7 +193,7 @@ def with_set(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def to_toml(settings: Settings) -> str:
-    """All settings as a file that `load_settings` takes; those that are not set are comments."""
+    """All settings as a file that `load_settings` takes. A setting that is not set is a comment."""
     lines = []
     for name, value in msgspec.structs.asdict(settings).items():
         lines.append(f"# {name} =" if value is None else f"{name} = {msgspec.json.encode(value).decode()}")

@@ -183,7 +183,7 @@ class RequestGroup:
         self.tell(told, offset)
 
     def pairs(self) -> LivePairs:
-        """The events and all pairs, those of ephemeral subscriptions included."""
+        """The events and all pairs, including pairs of ephemeral subscriptions."""
         empty = np.zeros(0, np.int64)
         numbers, offsets = np.concatenate([empty, *self.numbers]), np.concatenate([empty, *self.offsets])
         return LivePairs(self.events, self.notices, numbers, offsets)

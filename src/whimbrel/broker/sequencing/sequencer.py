@@ -36,7 +36,7 @@ from whimbrel.log import LogWriter
 from whimbrel.model.errors import WhimbrelError
 
 GROUP_EVENTS = 4_096
-"""Events of one group, at most (those of one request stay together)."""
+"""Events of one group, at most, except that the events of one request stay together."""
 GROUP_CHANGES = 1_000
 """Changes of one group, at most. A bulk import counts as one."""
 CHANGE_SECONDS = 0.05
@@ -210,7 +210,7 @@ class Sequencer:
             decide(group, waiting)
 
     def _with_space(self, group: RequestGroup, requests: list[Publish | Batch]) -> list[Publish | Batch]:
-        """The requests for which the disk has space: all, or only those that nobody waits for, such as expiries."""
+        """The requests for which the disk has space: all, or only requests without a caller, such as expiries."""
         try:
             if requests:
                 self._check_space(sum(request.size for request in requests) + self._writer.waiting_bytes)

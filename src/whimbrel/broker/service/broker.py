@@ -65,7 +65,7 @@ from whimbrel.log.match_commit import MatchCommit
 logger = logging.getLogger("whimbrel.broker")
 
 ENGINE_SECONDS = 60.0
-"""An engine outside of the broker that has not asked for work for so long is not running."""
+"""Seconds after which an engine outside of the broker that has not asked for work counts as not running."""
 DEAD_LETTER_BYTES = 64 << 10
 """Bytes of a refused event that are kept."""
 
@@ -131,8 +131,8 @@ class Broker:
         self.subscriptions = Subscriptions(
             runtime, self.live, registry, self.tokens, quotas, self._secrets, store, opened.reader
         )
-        self._engine = WebhookEngine(settings, opened.reader.id, store, opened.lists, self.messages)
-        self.webhooks = Webhooks(runtime, registry, self._secrets, self._engine, store, self.messages)
+        engine = WebhookEngine(settings, opened.reader.id, store, opened.lists, self.messages)
+        self.webhooks = Webhooks(runtime, registry, self._secrets, engine, store, self.messages)
         self.delivery = Delivery(
             runtime, self.hub, self.messages, self.subscriptions, self.tokens, store, opened.reader
         )
@@ -151,7 +151,7 @@ class Broker:
         if self._serve:
             self._upkeep.start()
             self.feed.start()
-            self._engine.start()
+            self.webhooks.engine.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -163,7 +163,7 @@ class Broker:
         self._closing = True
         self._upkeep.stop()
         self.sequencer.stop()
-        self._engine.stop()
+        self.webhooks.engine.stop()
         self.runtime.stop()
         self._opened.writer.close()
         if self.failure is None:
@@ -236,7 +236,7 @@ class Broker:
                 for owner, raw, error in group.refused
             ]
             self.store.add_dead_letters(letters, self.settings.dead_letters)
-        self._engine.matched(numbers)
+        self.webhooks.engine.matched(numbers)
         self._upkeep.end = self.matches.end = max(self._upkeep.end, end)
         self.published += len(group.events)
         self.refused += len(group.refused)

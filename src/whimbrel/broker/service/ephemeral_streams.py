@@ -30,7 +30,7 @@ RETRY_SECONDS = 1.0
 
 @dataclass(eq=False)
 class EphemeralStreams:
-    """Opens and closes streams of a filter, of which nothing is kept. Used in the event loop."""
+    """Opens and closes streams of a filter. Neither log nor store has anything of them. Used in the event loop."""
 
     _runtime: Runtime
     _live: LiveIndex

@@ -135,8 +135,7 @@ class MatchCommits:
         return (self._opened.store.matching.range_from(commit.first) if known is None else known) == commit.until
 
     def _check_place(self, commit: MatchCommit) -> None:
-        watermark = self._watermark.at(self.end, self._opened.reader.floor)
-        if commit.first != watermark:
+        if commit.first != (watermark := self.watermark):
             raise NotAtWatermark(commit, watermark)
 
     def _check(self, commit: MatchCommit) -> None:

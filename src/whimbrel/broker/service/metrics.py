@@ -46,7 +46,7 @@ class Metrics:
         """The number of messages delivered, over all protocols."""
         samples = [one for family in self.delivered.collect() for one in family.samples]
         streamed = sum(one.value for one in samples if one.name.endswith("_total"))
-        return int(streamed) + self._broker.webhooks.delivered
+        return int(streamed) + self._broker.webhooks.engine.delivered
 
     def add(self, collector: Collector) -> None:
         """Register the collector of another part."""
@@ -75,7 +75,7 @@ class _BrokerCollector(Collector):
 
 def _counters(broker: Broker) -> dict[str, tuple[str, float]]:
     """The counters by name, each with its help text: what happened since the start."""
-    counts, sent, topics = broker.hub.counts(), broker.webhooks.counts(), broker.publications.topics
+    counts, sent, topics = broker.hub.counts(), broker.webhooks.engine.counts(), broker.publications.topics
     return {
         "whimbrel_published_events": ("Events that are on disk since the start.", broker.published),
         "whimbrel_updated_publications": (
@@ -107,7 +107,7 @@ def _counters(broker: Broker) -> dict[str, tuple[str, float]]:
 
 def _gauges(broker: Broker) -> dict[str, tuple[str, float]]:
     """The gauges of log, engine, disk and queues: how things stand now."""
-    counts, sent = broker.hub.counts(), broker.webhooks.counts()
+    counts, sent = broker.hub.counts(), broker.webhooks.engine.counts()
     waiting_events, waiting_bytes = broker.sequencer.waiting
     lists, ids, in_memory = broker.list_sizes
     used, free = broker.log.sizes

@@ -179,7 +179,7 @@ def _catch_up(reader: LogReader, store: Store, lists: RunSet, ids: EventIds) -> 
 
 
 def _add_matches(lists: RunSet, rows: list[Row], end: int) -> None:
-    """Add the lists that events came with, and those that commits bring."""
+    """Add the match lists of events, and the match lists that commits bring for older events."""
     bounds, numbers = decode_all([row[4] or b"" for row in rows])
     offsets = np.repeat(np.array([row[0] for row in rows], np.int64), np.diff(bounds))
     brought = [match_commit.decode(row[3]).pairs() for row in rows if row[2] == entries.MATCHES]

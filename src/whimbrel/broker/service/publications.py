@@ -21,7 +21,7 @@ _UPDATE_BYTES = 64  # what an update counts for in the queue besides its content
 
 @dataclass(eq=False)
 class PublicationService:
-    """Changes and reads publications. A principal sees those of its tenant that its rules allow."""
+    """Changes and reads publications. A principal sees the publications of its tenant that its rules allow."""
 
     _runtime: Runtime
     topics: StatefulTopics

@@ -1,4 +1,4 @@
-"""What one principal may have: so many subscriptions, and filters that cost an event so much together.
+"""The quotas of a principal: a number of subscriptions, and a cost per event for all its filters together.
 
 Adding up costs on every request would take long. So the last sum is kept and what was added since is added to it; when
 that reaches the limit, it is added up again, because subscriptions also end.
@@ -53,7 +53,7 @@ class Quotas:
         return [_too_expensive(limit, cost) if 0 < limit < cost else cost for cost in costs]
 
     def take_cost(self, owner: str, nanoseconds: float) -> None:
-        """Use some of what filters may cost together; TooManyRequests if there is not so much left."""
+        """Charge a cost to the quota of a principal; TooManyRequests if too little of it is left."""
         limit = self._settings.token_nanoseconds
         if limit <= 0:
             return

@@ -24,7 +24,7 @@ _EVERYBODYS = "a space is everybody's who has its tenant"
 
 @dataclass(eq=False)
 class SpaceService:
-    """Changes and reads spaces. A principal sees those of its tenant."""
+    """Changes and reads spaces. A principal sees the spaces of its tenant."""
 
     _runtime: Runtime
     _topic: SpaceTopic

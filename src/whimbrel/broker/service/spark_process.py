@@ -24,7 +24,7 @@ FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
 """Seconds between two starts: they double while the job fails at once."""
 STEADY_SECONDS = 60.0
-"""A job that ran so long starts again after the first pause."""
+"""Seconds after which a job counts as steady: when it ends, it starts again after the first pause."""
 STOP_SECONDS = 10.0
 """How long the job may take to end."""
 LINE_BYTES = 1 << 20

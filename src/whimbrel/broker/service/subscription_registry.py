@@ -50,7 +50,7 @@ class Registry:
         return self._pending.newest(id) is not None
 
     def owned(self, name: str) -> list[StoredSubscription]:
-        """All subscriptions of a token, also those that the store has not seen yet."""
+        """All subscriptions of a token, including changes that the store has not seen yet."""
         decided = self._pending.decided()
         held = {one.id: one for one in self._store.subscriptions("", 1 << 62, name)}
         for id, newest in decided.items():

@@ -24,7 +24,7 @@ SAVE_CHANGES = 20_000
 """Changes of subscriptions after which the index is saved, if that is at least half of it: then all saves together cost
 about as much as the last one. Those that came since are replayed at a start."""
 QUIET_SECONDS = 5.0
-"""The index is also saved when nothing has changed for so long."""
+"""Seconds without a change after which the index is also saved."""
 STAMP_SECONDS = 5.0
 """How often the store is told how far it has seen the log, when only events come."""
 INDEX_BYTES = 1_000

@@ -30,7 +30,7 @@ from whimbrel.broker.webhooks.target import WebhookTarget, load_target
 
 T = TypeVar("T")
 BULK = 100
-"""Of more changes at once, those that have a sink ask for consent when something matches, and not now."""
+"""Changes that may come at once. In a larger import, consent is asked for when something matches, and not now."""
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class Webhooks:
     _runtime: Runtime
     _registry: Registry
     _secrets: Pending[SinkSecrets | None]
-    _engine: WebhookEngine
+    engine: WebhookEngine
     _store: Store
     _reader: MessageReader
 
@@ -48,18 +48,9 @@ class Webhooks:
         """Tell webhooks of changes that the store has applied. Called in the writer of the log."""
         for offset, change in changes:
             if isinstance(change, SubscriptionPut) and change.protocol == HTTP:
-                self._engine.watch(change.id, offset, wake=len(changes) <= BULK)
+                self.engine.watch(change.id, offset, wake=len(changes) <= BULK)
             elif isinstance(change, SubscriptionPut | SubscriptionEnd | SinkSecrets):
-                self._engine.changed(change.id)
-
-    @property
-    def delivered(self) -> int:
-        """The number of messages that receivers took since the start."""
-        return self._engine.delivered
-
-    def counts(self) -> dict[str, int]:
-        """Counts since the start, and how many channels run, queue or wait."""
-        return self._engine.counts()
+                self.engine.changed(change.id)
 
     def signing_secret(self, id: str) -> str | None:
         """The newest secret, to be shown once."""
@@ -69,7 +60,7 @@ class Webhooks:
     def state(self, held: StoredSubscription) -> dict[str, object]:
         """How the deliveries of a subscription stand."""
         target = load_target(self._store, held.id)
-        state = self._engine.deliverer.records.state(held.id)
+        state = self.engine.deliverer.records.state(held.id)
         if target is None:
             return {}
         if state is None or state.sink != target.sink:
@@ -108,8 +99,8 @@ class Webhooks:
             state = channel.state
             assert state is not None
             consent = "none" if state.consent == "refused" else state.consent
-            self._engine.deliverer.set_state(channel, state.reset(disabled=None, consent=consent))
-            self._engine.wake(held.id, changed=True)
+            self.engine.deliverer.set_state(channel, state.reset(disabled=None, consent=consent))
+            self.engine.wake(held.id, changed=True)
 
         await self._in_engine(work())
 
@@ -120,7 +111,7 @@ class Webhooks:
         async def work() -> None:
             channel = self._channel(held.id)
             assert channel.state is not None
-            self._engine.deliverer.set_state(channel, channel.state.reset(disabled="by-owner"))
+            self.engine.deliverer.set_state(channel, channel.state.reset(disabled="by-owner"))
 
         await self._in_engine(work())
 
@@ -141,7 +132,7 @@ class Webhooks:
             return Outgoing(id, "application/cloudevents+json", body, 1, "")
 
         async def work() -> SendResult:
-            return await self._engine.deliverer.send_now(self._consented(held.id), make)
+            return await self.engine.deliverer.send_now(self._consented(held.id), make)
 
         return await self._in_engine(work())
 
@@ -170,9 +161,9 @@ class Webhooks:
             channel = self._consented(held.id)
 
             def make(target: WebhookTarget) -> Outgoing:
-                return compose(self._engine.log, target, messages)
+                return compose(self.engine.log, target, messages)
 
-            return await self._engine.deliverer.send_now(channel, make)
+            return await self.engine.deliverer.send_now(channel, make)
 
         result = await self._in_engine(work())
         if result.problem is None:
@@ -183,7 +174,7 @@ class Webhooks:
         """Note the consent of a receiver that called its callback. False if nobody has asked for it."""
 
         async def work() -> bool:
-            id = self._engine.deliverer.records.by_callback(callback_digest(secret))
+            id = self.engine.deliverer.records.by_callback(callback_digest(secret))
             if id is None:
                 return False
             channel = self._channel(id)
@@ -191,8 +182,8 @@ class Webhooks:
             if channel.state is None or channel.state.callback != callback_digest(secret) or not given.granted:
                 return False
             state = channel.state.reset(consent="granted", rate=given.rate, callback=None, problem=None)
-            self._engine.deliverer.set_state(channel, state)
-            self._engine.wake(id, changed=True)
+            self.engine.deliverer.set_state(channel, state)
+            self.engine.wake(id, changed=True)
             return True
 
         return await self._in_engine(work())
@@ -205,13 +196,13 @@ class Webhooks:
         return channel
 
     def _channel(self, id: str) -> Channel:
-        channel = self._engine.channel(id)
+        channel = self.engine.channel(id)
         if channel.target is None:
             raise NotFound("Expected a subscription with a sink, but it has ended")
         return channel
 
     async def _in_engine(self, work: Coroutine[Any, Any, T]) -> T:
-        return await asyncio.wrap_future(self._engine.run(work))
+        return await asyncio.wrap_future(self.engine.run(work))
 
 
 def _check_sink(held: StoredSubscription) -> None:

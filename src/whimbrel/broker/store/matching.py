@@ -50,7 +50,7 @@ class MatchingTables:
     def overlapping(self, first: int, until: int, since: int, after: int, limit: int) -> list[StoredVersion]:
         """A page of versions with numbers above `after` that overlap [first, until), in the order of their numbers.
 
-        Only those that began or ended at `since` or later.
+        It has only versions that began or ended at `since` or later.
         """
         rows = self._rows(
             "SELECT v.number, v.until, coalesce(v.text, s.text), coalesce(v.dialect, s.dialect),"
@@ -61,7 +61,7 @@ class MatchingTables:
         return [StoredVersion(*row) for row in rows]
 
     def ends(self, numbers: Sequence[int]) -> list[tuple[int, int | None]]:
-        """The (number, until) pairs of those of these numbers that are versions."""
+        """The (number, until) pairs of the versions among these numbers."""
         given = msgspec.json.encode(numbers).decode()
         return self._rows(
             f"SELECT v.number, v.until {_HELD} AND v.number IN (SELECT value FROM json_each(?))", (given,)

@@ -31,7 +31,7 @@ Changes = Sequence[tuple[int, Change]]
 
 
 def split_publications(changes: Changes) -> tuple[list[tuple[int, Change]], list[tuple[int, Change]]]:
-    """Split changes, in their order, into those that tables of publications apply and those that the others apply."""
+    """Split changes into changes for the tables of publications and changes for the other tables, in their order."""
     seen = [one for one in changes if isinstance(one[1], PublicationEntry | SubscriptionPut)]
     return seen, [one for one in changes if not isinstance(one[1], PublicationEntry)]
 

@@ -77,7 +77,7 @@ class Store:
     def apply(self, changes: Sequence[tuple[int, Change]], stamp: int) -> None:
         """Apply entries and set the stamp, in one transaction. Applying them again changes nothing.
 
-        They are applied in the order of ids, in which those of one id keep theirs: neighbours share a page.
+        They are sorted by id, because neighbours share a page. Entries of one id keep their order.
         """
         with self._transaction() as connection:
             kept, others = split_publications(changes)

@@ -111,7 +111,7 @@ class WebhookTables:
 def _append(
     connection: sqlite3.Connection, table: str, records: Sequence[Attempt | UndeliveredMessage], keep: int
 ) -> None:
-    """Append records with new numbers, and delete those of the same subscriptions beyond the newest `keep`."""
+    """Append records with new numbers. Each subscription keeps its newest `keep` records."""
     if not records:
         return
     names, marks = ", ".join(records[0]._fields[1:]), ", ".join("?" * (len(records[0]) - 1))

@@ -76,7 +76,7 @@ class Addresses:
         return all(_is_in(one, self._allowed) or _is_public(one) for one in _meanings(address))
 
     def close(self) -> None:
-        """End the threads; those that wait for an answer of DNS end when it comes."""
+        """End the threads. A thread that waits for an answer of DNS ends when the answer comes."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _ask_system(self, host: str) -> list[str]:

@@ -122,11 +122,11 @@ class WebhookEngine:
 
     @property
     def delivered(self) -> int:
-        """Messages that receivers took."""
+        """The number of messages that receivers took since the start."""
         return self.deliverer.counts["delivered"]
 
     def counts(self) -> dict[str, int]:
-        """What happened, and what is going on."""
+        """Counts since the start, and how many channels run, queue or wait."""
         counts = {name: self.deliverer.counts[name] for name in _COUNTED}
         phases = [channel.phase for channel in list(self._channels.values())]
         return {
@@ -184,7 +184,7 @@ class WebhookEngine:
             self._loop.close()
 
     async def _begin(self) -> None:
-        """Wake the subscriptions that have messages behind their cursor, and those that are tried again."""
+        """Wake the subscriptions that have messages behind their cursor or a delivery to try again."""
         while not self._stopping:
             try:
                 waiting = await self._loop.run_in_executor(

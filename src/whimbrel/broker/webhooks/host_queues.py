@@ -1,4 +1,4 @@
-"""Which channel is served next: hosts take turns, and each has so many deliveries at one time as it deserves.
+"""Which channel is served next: hosts take turns, and each has a share, a number of deliveries at one time.
 
 A host that answers in time gets more, up to PER_HOST; one that is slow or fails gets half. So a bad host soon holds one
 delivery at a time, and others wait for it no longer than for a good one.

@@ -55,7 +55,7 @@ class WebhookClient:
             raise
 
     def close_idle(self, older_than: float = 0.0) -> None:
-        """Close connections that were idle for so long."""
+        """Close connections that were idle for `older_than` seconds."""
         limit = monotonic() - older_than
         for key in list(self._idle):
             kept = [(since, one) for since, one in self._idle[key] if since > limit and one.is_open]

@@ -14,7 +14,7 @@ from whimbrel.broker.delivery.message_reader import StoredMessage
 from whimbrel.broker.webhooks.target import WebhookTarget
 
 REQUEST_BYTES = 1 << 20
-"""A batch ends with the event that makes it so large."""
+"""Bytes at which a batch ends: the event that reaches the limit is its last one."""
 _AGENT = f"whimbrel/{version('whimbrel')}"
 
 

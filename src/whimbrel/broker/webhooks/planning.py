@@ -44,7 +44,7 @@ class RequestPlanner:
             complete = True
             if not channel.buffer:
                 found, complete = await self._read(channel, target, READ_AHEAD)
-                channel.buffer = _up_to_bytes(found)
+                channel.buffer = fitting(found, len(found), BUFFER_BYTES)
             return channel.buffer[:1], IDLE if complete else AT_ONCE
         until = self._planned(channel)
         messages, complete = await self._enough(channel, target, until)
@@ -115,11 +115,6 @@ class RequestPlanner:
             self._records.move(channel.id, channel.position)
             self._counts["gaps"] += 1
             return [], False
-
-
-def _up_to_bytes(messages: list[StoredMessage]) -> list[StoredMessage]:
-    """The messages at the front, up to the one that makes them BUFFER_BYTES."""
-    return fitting(messages, len(messages), BUFFER_BYTES)
 
 
 def _kept(messages: list[StoredMessage], sent: int) -> list[StoredMessage]:

@@ -73,7 +73,7 @@ class WebhookRecords:
         return id not in self._states and (self._saving is None or id not in self._saving.states)
 
     def attempted(self, attempt: Attempt) -> None:
-        """Keep an attempt, to be stored; of one subscription the newest."""
+        """Keep an attempt, to be stored. Each subscription keeps its newest ones."""
         kept = self._attempts.setdefault(attempt.id, [])
         kept.append(attempt)
         self._noted += 1
