@@ -40,10 +40,6 @@ class TreeTest(NamedTuple):
     kind: int = 0
     cut: Cut | tuple[()] = ()
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (self.attribute,)
-
     def read(self, event: Event) -> Result:
         """The result of the test on an event."""
         keys = event.keys(self.attribute)
@@ -102,10 +98,6 @@ class PairTest(NamedTuple):
     attribute: str
     other: str
     comparison: Literal["lt", "le", "eq"]
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return self.attribute, self.other
 
     def read(self, event: Event) -> Result:
         """The result of the test on an event."""

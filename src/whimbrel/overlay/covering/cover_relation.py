@@ -61,7 +61,7 @@ class CoverRelation:
         if interest.key in self._interests:
             return
         self._enter(interest)
-        for other in self._arrays.related(interest.filter):
+        for other in self._arrays.covering(interest.filter) | self._arrays.covered(interest.filter):
             if other in self._interests and other not in self._recent:
                 self._relate(interest, self._interests[other])
         for recent in self._recent.values():
@@ -143,10 +143,6 @@ class _Arrays:
         self._needs = np.array(needs, np.int32)
         self._firsts = np.array(firsts, bool)
         self._columns = {name: _column(items) for name, items in gathered.items()}
-
-    def related(self, filter: Filter) -> set[bytes]:
-        """The filters that may cover this one or be covered by it."""
-        return self.covering(filter) | self.covered(filter)
 
     def covering(self, filter: Filter) -> set[bytes]:
         """The filters that may cover this one."""

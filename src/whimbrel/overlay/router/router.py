@@ -166,10 +166,6 @@ class Router(ABC):
                 effects = self._handle_other(neighbour, message, now)
         return self._finish(effects, now)
 
-    def has_seen(self, origin: str, offset: int) -> bool:
-        """Whether an event has arrived before."""
-        return offset <= self._seen.get(origin, 0)
-
     @abstractmethod
     def _route(self, message: Forwarded, arrival: int) -> Route:
         """Decide where an event goes that came over the interface `arrival`, which is 0 for a publisher's."""
@@ -188,7 +184,7 @@ class Router(ABC):
     def _accept(self, message: Forwarded, neighbour: str | None) -> Effects:
         """Route an event, unless it has arrived before, and deliver it to local subscriptions."""
         effects = Effects()
-        if self.has_seen(message.origin, message.offset):
+        if message.offset <= self._seen.get(message.origin, 0):
             self.counters.repeated += 1
             return effects
         self._seen[message.origin] = message.offset
