@@ -8,9 +8,8 @@ from dataclasses import asdict
 import pytest
 
 from whimbrel.lab import advisor
-from whimbrel.lab.advisor import Advice, NothingToAdvise, advise
+from whimbrel.lab.advisor import Advice, NothingToAdvise, advise, features_of
 from whimbrel.lab.catalogue import catalogue
-from whimbrel.lab.sample_features import features_of
 from whimbrel.lab.workloads import make as make_workload
 from whimbrel.matchers import MATCHERS
 from whimbrel.matchers.naive import Naive

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from whimbrel.lab.equality_tree_cost import decay_exponent, theorem_1
-from whimbrel.lab.experiments.spaces.population import filled
 from whimbrel.lab.space_cost import SpacePopulation
-from whimbrel.lab.workloads.regions import moved, points, region
+from whimbrel.lab.workloads.regions import filled, moved, points, region
 from whimbrel.spaces import SubjectSpaces
 
 SIZE = 4_000

@@ -13,13 +13,23 @@ import pytest
 from tests.lab.workloads.test_workloads import PREDICATE, filters, matches_per_event, small
 from whimbrel.lab.workloads import Workload, make
 from whimbrel.lab.workloads.gryphon import decay
-from whimbrel.lab.workloads.lesubscribe import expected_matches
+from whimbrel.lab.workloads.lesubscribe import NUMBER_VALUES, NUMBERS, PRESENT, STRING_VALUES, STRINGS
 from whimbrel.lab.workloads.stocks import find_quotes
 from whimbrel.matchers import make as make_matcher
 
 
 def predicates(workload: Workload) -> list[list[re.Match[str]]]:
     return [list(PREDICATE.finditer(text)) for text in filters(workload)]
+
+
+def expected_matches(n: int, p: float) -> float:
+    """Matches per event in expectation: every attribute is untested, or tested, present and satisfied."""
+    below, at_most = (NUMBER_VALUES - 1) / 2 / NUMBER_VALUES, (NUMBER_VALUES + 1) / 2 / NUMBER_VALUES
+    satisfied = p / NUMBER_VALUES + (1 - p) * (below + at_most) / 2
+    string = 1 - PRESENT + PRESENT * PRESENT / len(STRING_VALUES)
+    number = 1 - PRESENT + PRESENT * PRESENT * satisfied
+    empty = (1 - PRESENT) ** (len(STRINGS) + len(NUMBERS))
+    return n * (string ** len(STRINGS) * number ** len(NUMBERS) - empty) / (1 - empty)
 
 
 class TestLesubscribe:

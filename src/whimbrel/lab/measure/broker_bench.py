@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress
+from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.broker_process import BATCH, BrokerProcess, Connection, percentile
 from whimbrel.lab.measure.broker_publications import measure_publications
 from whimbrel.lab.measure.broker_streams import measure_streams
@@ -278,66 +278,49 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
     machine = card()
     scratch = Path(tempfile.mkdtemp(prefix="whimbrel-broker-"))
     try:
-        publishes = [measure_publish(name, sizes, scratch / name, progress) for name in ("hm", "mixed")]
-        changes = measure_changes("hm", sizes, scratch / "changes")
-        alone = measure_single_publishes(sizes, scratch / "single")
-        end_to_end = measure_streams(scratch / "stream", 1, 1_000, 2 * sizes.single_publishes)
-        fan_out = measure_streams(scratch / "fan-out", sizes.streams, 150, sizes.fan_out)
-        webhooks = [
-            measure_webhooks(scratch / "webhooks", _SINKS, max(1, sizes.single_publishes // 10), None),
-            measure_webhooks(scratch / "webhook-batches", _SINKS, sizes.single_publishes, 100),
-        ]
-        publications = measure_publications(
-            scratch / "publications", _BOXES, min(20_000, sizes.events), sizes.events // 2, sizes.batch
-        )
-        _, plain = workload_texts("hm", sizes)
-        events = list(islice(cycle(plain), sizes.events))
-        task = RivalTask(events, sizes.batch, sizes.streams, sizes.fan_out, scratch / "rivals")
-        rivals = [measure(task) for measure in RIVALS]
-        pulled = measure_pull(sizes, scratch / "pull", progress)
-        started = measure_start(sizes, scratch / "start", progress)
+        result = {
+            "publish": [measure_publish(name, sizes, scratch / name, progress) for name in ("hm", "mixed")],
+            "changes": measure_changes("hm", sizes, scratch / "changes"),
+            "single_publishes": measure_single_publishes(sizes, scratch / "single"),
+            "end_to_end": measure_streams(scratch / "stream", 1, 1_000, 2 * sizes.single_publishes),
+            "fan_out": measure_streams(scratch / "fan-out", sizes.streams, 150, sizes.fan_out),
+            "webhooks": [
+                measure_webhooks(scratch / "webhooks", _SINKS, max(1, sizes.single_publishes // 10), None),
+                measure_webhooks(scratch / "webhook-batches", _SINKS, sizes.single_publishes, 100),
+            ],
+            "publications": measure_publications(
+                scratch / "publications", _BOXES, min(20_000, sizes.events), sizes.events // 2, sizes.batch
+            ),
+            "rivals": _measure_rivals(sizes, scratch / "rivals"),
+            "pull": measure_pull(sizes, scratch / "pull", progress),
+            "start": measure_start(sizes, scratch / "start", progress),
+        }
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    result = {
-        "machine": machine,
-        "sizes": asdict(sizes),
-        "publish": publishes,
-        "changes": changes,
-        "single_publishes": alone,
-        "end_to_end": end_to_end,
-        "fan_out": fan_out,
-        "webhooks": webhooks,
-        "publications": publications,
-        "rivals": rivals,
-        "pull": pulled,
-        "start": started,
-    }
-    return {**result, "verdicts": [verdict.to_dict() for verdict in _verdicts(result, sizes)]}
+    return report(machine, _verdicts(result, sizes), sizes=asdict(sizes), **result)
+
+
+def _measure_rivals(sizes: BrokerSizes, directory: Path) -> list[dict[str, Any]]:
+    _, plain = workload_texts("hm", sizes)
+    events = list(islice(cycle(plain), sizes.events))
+    return [measure(RivalTask(events, sizes.batch, sizes.streams, sizes.fan_out, directory)) for measure in RIVALS]
 
 
 def _verdicts(result: dict[str, Any], sizes: BrokerSizes) -> list[Verdict]:
     """The targets, each with what was measured."""
     rates = {row["workload"]: float(row["events_per_second"]) for row in result["publish"]}
+    changing, delivered = result["changes"]["events_per_second"], result["fan_out"]["deliveries_per_second"]
+    updated = result["publications"]["updates_per_second"]
     return [
         Verdict("durable events/s on hm, batches of 100 over 8 connections", 40_000, rates["hm"]),
         Verdict("durable events/s on mixed, batches of 100 over 8 connections", 18_000, rates["mixed"]),
-        Verdict(
-            "share of that rate while 100 subscriptions a second change",
-            0.8,
-            result["changes"]["events_per_second"] / rates["hm"],
-        ),
+        Verdict("share of that rate while 100 subscriptions a second change", 0.8, changing / rates["hm"]),
         Verdict("single publish at 500/s, p99 ms", 15, result["single_publishes"]["p99_ms"], least=False),
         Verdict("publish to stream at 1,000/s, p50 ms", 10, result["end_to_end"]["p50_ms"], least=False),
-        Verdict(
-            "deliveries/s to many streams", 150.0 * sizes.streams * 0.95, result["fan_out"]["deliveries_per_second"]
-        ),
+        Verdict("deliveries/s to many streams", 150.0 * sizes.streams * 0.95, delivered),
         Verdict("webhooks/s, one by one", 1_500, result["webhooks"][0]["deliveries_per_second"]),
         Verdict("messages/s to webhooks in batches of 100", 10_000, result["webhooks"][1]["deliveries_per_second"]),
-        Verdict(
-            "durable updates/s of publications, 10,000 filters told of enters and leaves",
-            5_000,
-            result["publications"]["updates_per_second"],
-        ),
+        Verdict("durable updates/s of publications, 10,000 filters told of enters and leaves", 5_000, updated),
         Verdict("pull of 10 matches, ms", 50, result["pull"]["p50_ms"], least=False),
         Verdict("start from the saved index, s", 4, result["start"]["start_seconds"], least=False),
     ]

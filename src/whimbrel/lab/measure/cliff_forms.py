@@ -23,31 +23,6 @@ Change = Callable[[Index, list[str]], None]
 """What is done to an index; the texts are those of its filters, and the ids their places."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadForm:
-    """A way to write filters."""
-
-    name: str
-    neighbour: str
-    filter: str
-
-
-@dataclass(frozen=True, slots=True)
-class MatchForm:
-    """Filters, events, and what was done to the index before events are matched."""
-
-    name: str
-    neighbour: str
-    filter: str
-    event: DrawEvent
-    divide: int = 1
-    """There are so many times fewer subscriptions, because each is large; also in its neighbour."""
-    per_byte: bool = False
-    """Events are longer than those of the neighbour: time may grow with their length."""
-    change: Change | None = None
-    timestamps: tuple[str, ...] = ()
-
-
 class SourceFields(dict[str, str]):
     """The fields of one filter, drawn when they are first asked for."""
 
@@ -116,6 +91,28 @@ def full_name(source: Random) -> str:
 def skewed_user(source: Random) -> str:
     """A user by a power law."""
     return f"u{int(USERS * source.random() ** 3)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadForm:
+    """A way to write filters."""
+
+    name: str
+    neighbour: str
+    filter: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatchForm(LoadForm):
+    """Filters, events, and what was done to the index before events are matched."""
+
+    event: DrawEvent = plain_event
+    divide: int = 1
+    """There are so many times fewer subscriptions, because each is large; also in its neighbour."""
+    per_byte: bool = False
+    """Events are longer than those of the neighbour: time may grow with their length."""
+    change: Change | None = None
+    timestamps: tuple[str, ...] = ()
 
 
 def _event(**more: Callable[[Random], Any]) -> DrawEvent:
@@ -288,54 +285,50 @@ _RANGE = "price > {dear}"
 
 MATCH_FORMS: tuple[MatchForm, ...] = (
     # What filters ask for.
-    MatchForm("plain", "plain", _PLAIN, plain_event),
-    MatchForm("equality, dear", "plain", "user = {user} AND price > 9500", plain_event),
-    MatchForm("range", "range", _RANGE, plain_event),
-    MatchForm("equality AND price < ceiling", "plain", "user = {user} AND price < ceiling", plain_event),
-    MatchForm("range AND price < ceiling", "range", f"price < ceiling AND {_RANGE}", plain_event),
-    MatchForm("range AND city != town", "range", f"city != town AND {_RANGE}", plain_event),
-    MatchForm("IN of 5", "equality, dear", "user IN ({users 5}) AND price > 9500", plain_event),
-    MatchForm("IN of 50", "equality, dear", "user IN ({users 50}) AND price > 9500", plain_event),
-    MatchForm("IN of 500", "equality, dear", "user IN ({users 500}) AND price > 9500", plain_event, divide=10),
-    MatchForm("IN of 3,000", "equality, dear", "user IN ({users 3000}) AND price > 9500", plain_event, divide=100),
-    MatchForm("NOT IN of 50", "plain", f"{_PLAIN} AND name NOT IN ({{users 50}})", plain_event),
-    MatchForm("CONTAINS", "equality, dear", "tags CONTAINS {tag} AND price > 9500", plain_event),
-    MatchForm("CONTAINS ALL of 2", "CONTAINS", "tags CONTAINS ALL ({tags 2}) AND price > 9500", plain_event),
+    MatchForm("plain", "plain", _PLAIN),
+    MatchForm("equality, dear", "plain", "user = {user} AND price > 9500"),
+    MatchForm("range", "range", _RANGE),
+    MatchForm("equality AND price < ceiling", "plain", "user = {user} AND price < ceiling"),
+    MatchForm("range AND price < ceiling", "range", f"price < ceiling AND {_RANGE}"),
+    MatchForm("range AND city != town", "range", f"city != town AND {_RANGE}"),
+    MatchForm("IN of 5", "equality, dear", "user IN ({users 5}) AND price > 9500"),
+    MatchForm("IN of 50", "equality, dear", "user IN ({users 50}) AND price > 9500"),
+    MatchForm("IN of 500", "equality, dear", "user IN ({users 500}) AND price > 9500", divide=10),
+    MatchForm("IN of 3,000", "equality, dear", "user IN ({users 3000}) AND price > 9500", divide=100),
+    MatchForm("NOT IN of 50", "plain", f"{_PLAIN} AND name NOT IN ({{users 50}})"),
+    MatchForm("CONTAINS", "equality, dear", "tags CONTAINS {tag} AND price > 9500"),
+    MatchForm("CONTAINS ALL of 2", "CONTAINS", "tags CONTAINS ALL ({tags 2}) AND price > 9500"),
     MatchForm("CONTAINS, many", "plain", "kinds CONTAINS 't{few}' AND price > {dear}", _event(kinds=_kinds)),
     MatchForm(
         "CONTAINS ALL of 2, many", "CONTAINS, many",
         "kinds CONTAINS ALL ('t{few}', 't{other}') AND price > {dear}", _event(kinds=_kinds),
     ),
-    MatchForm("CONTAINS ALL of 6", "CONTAINS", "tags CONTAINS ALL ({tags 6}) AND price > 9500", plain_event),
-    MatchForm("CONTAINS ANY of 3", "CONTAINS", "tags CONTAINS ANY ({tags 3}) AND price > 9500", plain_event),
-    MatchForm("CONTAINS NONE of 3", "plain", f"{_PLAIN} AND tags CONTAINS NONE ({{tags 3}})", plain_event),
-    MatchForm("string equality", "plain", "name = '{name}' AND price > 9500", plain_event),
-    MatchForm("LIKE prefix", "string equality", "name LIKE '{name}%' AND price > 9500", plain_event),
-    MatchForm("LIKE suffix", "string equality", "name LIKE '%{word}-{small}' AND price > 9500", plain_event),
-    MatchForm("LIKE infix", "string equality", "name LIKE '%{word}-{small}%' AND price > 9500", plain_event),
-    MatchForm("LIKE two fragments", "string equality", "name LIKE '%{word}%{small}' AND price > 9500", plain_event),
-    MatchForm("LIKE with _", "LIKE infix", "name LIKE '%{word}_{small}%' AND price > 9500", plain_event),
-    MatchForm("ILIKE infix", "LIKE infix", "name ILIKE '%{word}-{small}%' AND price > 9500", plain_event),
-    MatchForm("lower()", "LIKE suffix", "lower(name) = '{name}' AND price > 9500", plain_event),
-    MatchForm("RLIKE", "string equality", "name RLIKE '^{word}-.*-{small}$' AND price > 9500", plain_event, divide=100),
-    MatchForm(
-        "RLIKE in any case", "RLIKE", "name RLIKE '(?i)^{word}-.*-{small}$' AND price > 9500", plain_event, divide=100,
-    ),
-    MatchForm("RLIKE beside equality", "plain", f"{_PLAIN} AND name RLIKE '{{word}}'", plain_event),
-    MatchForm("NOT LIKE beside equality", "plain", f"{_PLAIN} AND name NOT LIKE '%{{word}}-{{small}}%'", plain_event),
-    MatchForm("NOT ILIKE beside equality", "plain", f"{_PLAIN} AND name NOT ILIKE '%{{word}}-{{small}}%'", plain_event),
-    MatchForm("NOT RLIKE beside equality", "plain", f"{_PLAIN} AND name NOT RLIKE '{{word}}-{{small}}$'", plain_event),
-    MatchForm("IN CIDR", "string equality", "address IN CIDR '10.{small}.0.0/16' AND price > 9500", plain_event),
-    MatchForm("IS NOT NULL beside equality", "plain", f"{_PLAIN} AND city IS NOT NULL", plain_event),
-    MatchForm("IS NULL beside equality", "plain", f"{_PLAIN} AND absent IS NULL", plain_event),
-    MatchForm("!= beside equality", "plain", f"{_PLAIN} AND city != '{{city}}'", plain_event),
-    MatchForm("!= and a range", "range", f"user != {{user}} AND {_RANGE}", plain_event),
-    MatchForm("OR of two", "plain", f"{_PLAIN} OR big = {{big}} AND ceiling < 500", plain_event),
-    MatchForm("tiny ranges", "plain", "price BETWEEN {low} AND {next}", plain_event),
-    MatchForm(
-        "a hot key that all share", "tiny ranges", "kind = 'sale' AND price BETWEEN {low} AND {next}", plain_event
-    ),
-    MatchForm("integers beyond 2^53", "plain", "big = {big} AND price BETWEEN {low} AND {high}", plain_event),
+    MatchForm("CONTAINS ALL of 6", "CONTAINS", "tags CONTAINS ALL ({tags 6}) AND price > 9500"),
+    MatchForm("CONTAINS ANY of 3", "CONTAINS", "tags CONTAINS ANY ({tags 3}) AND price > 9500"),
+    MatchForm("CONTAINS NONE of 3", "plain", f"{_PLAIN} AND tags CONTAINS NONE ({{tags 3}})"),
+    MatchForm("string equality", "plain", "name = '{name}' AND price > 9500"),
+    MatchForm("LIKE prefix", "string equality", "name LIKE '{name}%' AND price > 9500"),
+    MatchForm("LIKE suffix", "string equality", "name LIKE '%{word}-{small}' AND price > 9500"),
+    MatchForm("LIKE infix", "string equality", "name LIKE '%{word}-{small}%' AND price > 9500"),
+    MatchForm("LIKE two fragments", "string equality", "name LIKE '%{word}%{small}' AND price > 9500"),
+    MatchForm("LIKE with _", "LIKE infix", "name LIKE '%{word}_{small}%' AND price > 9500"),
+    MatchForm("ILIKE infix", "LIKE infix", "name ILIKE '%{word}-{small}%' AND price > 9500"),
+    MatchForm("lower()", "LIKE suffix", "lower(name) = '{name}' AND price > 9500"),
+    MatchForm("RLIKE", "string equality", "name RLIKE '^{word}-.*-{small}$' AND price > 9500", divide=100),
+    MatchForm("RLIKE in any case", "RLIKE", "name RLIKE '(?i)^{word}-.*-{small}$' AND price > 9500", divide=100),
+    MatchForm("RLIKE beside equality", "plain", f"{_PLAIN} AND name RLIKE '{{word}}'"),
+    MatchForm("NOT LIKE beside equality", "plain", f"{_PLAIN} AND name NOT LIKE '%{{word}}-{{small}}%'"),
+    MatchForm("NOT ILIKE beside equality", "plain", f"{_PLAIN} AND name NOT ILIKE '%{{word}}-{{small}}%'"),
+    MatchForm("NOT RLIKE beside equality", "plain", f"{_PLAIN} AND name NOT RLIKE '{{word}}-{{small}}$'"),
+    MatchForm("IN CIDR", "string equality", "address IN CIDR '10.{small}.0.0/16' AND price > 9500"),
+    MatchForm("IS NOT NULL beside equality", "plain", f"{_PLAIN} AND city IS NOT NULL"),
+    MatchForm("IS NULL beside equality", "plain", f"{_PLAIN} AND absent IS NULL"),
+    MatchForm("!= beside equality", "plain", f"{_PLAIN} AND city != '{{city}}'"),
+    MatchForm("!= and a range", "range", f"user != {{user}} AND {_RANGE}"),
+    MatchForm("OR of two", "plain", f"{_PLAIN} OR big = {{big}} AND ceiling < 500"),
+    MatchForm("tiny ranges", "plain", "price BETWEEN {low} AND {next}"),
+    MatchForm("a hot key that all share", "tiny ranges", "kind = 'sale' AND price BETWEEN {low} AND {next}"),
+    MatchForm("integers beyond 2^53", "plain", "big = {big} AND price BETWEEN {low} AND {high}"),
     MatchForm("floats where filters have integers", "plain", _PLAIN, _event(price=lambda s: s.random() * PRICES)),
     MatchForm(
         "text beyond ASCII", "plain", "user = 'ユーザー{number}' AND price BETWEEN {low} AND {high}",
@@ -343,7 +336,7 @@ MATCH_FORMS: tuple[MatchForm, ...] = (
     ),
     MatchForm(
         "TIMESTAMP beside equality", "plain", "user = {user} AND at > TIMESTAMP '2026-01-{day}T00:00:00Z'",
-        plain_event, timestamps=("at",),
+        timestamps=("at",),
     ),
     # What events are like.
     MatchForm("a nested object that no filter mentions", "plain", _PLAIN, _event(data=_data)),
@@ -353,7 +346,7 @@ MATCH_FORMS: tuple[MatchForm, ...] = (
         change=_one_mentions_items,
     ),
     MatchForm("a list where filters want one value", "plain", _PLAIN, _event(price=_prices)),
-    MatchForm("a time as text", "plain", _PLAIN, plain_event, timestamps=("at",)),
+    MatchForm("a time as text", "plain", _PLAIN, timestamps=("at",)),
     MatchForm("500 attributes", "plain", _PLAIN, _wide, per_byte=True),
     MatchForm("a text of 5,000 characters", "plain", _PLAIN, _event(note=lambda _: "x" * 5_000), per_byte=True),
     MatchForm(
@@ -361,9 +354,9 @@ MATCH_FORMS: tuple[MatchForm, ...] = (
         _event(user=skewed_user),
     ),
     # What was done to the index.
-    MatchForm("after 1 add", "plain", _PLAIN, plain_event, change=_add(1)),
-    MatchForm("after 500 adds", "plain", _PLAIN, plain_event, change=_add(500)),
-    MatchForm("after half were removed", "plain", _PLAIN, plain_event, change=_remove_half),
-    MatchForm("after half were replaced", "plain", _PLAIN, plain_event, change=_replace_half),
-    MatchForm("loaded in 20 steps", "plain", _PLAIN, plain_event, change=_twenty_times),
+    MatchForm("after 1 add", "plain", _PLAIN, change=_add(1)),
+    MatchForm("after 500 adds", "plain", _PLAIN, change=_add(500)),
+    MatchForm("after half were removed", "plain", _PLAIN, change=_remove_half),
+    MatchForm("after half were replaced", "plain", _PLAIN, change=_replace_half),
+    MatchForm("loaded in 20 steps", "plain", _PLAIN, change=_twenty_times),
 )  # fmt: skip

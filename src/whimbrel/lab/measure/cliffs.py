@@ -20,7 +20,7 @@ from whimbrel.lab.measure.benchmark_results import Progress, UnknownName, Verdic
 from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, LoadForm, MatchForm, SourceFields
 from whimbrel.lab.measure.live_changes import settle
 from whimbrel.lab.measure.machine import card
-from whimbrel.lab.measure.timing import Times, interleaved
+from whimbrel.lab.measure.timing import Times, affordable, interleaved
 
 HIGHEST_RATIO = 4.0
 _LEAST_EVENTS = 64
@@ -173,24 +173,14 @@ def _loaded(form: MatchForm, sizes: CliffSizes, divide: int) -> _Loaded:
     return _Loaded(index, events, pa.Table.from_pylist(events), lines)
 
 
-def _enough(match: Callable[[int], int], sizes: CliffSizes) -> int:
-    """How many events to match in one run: as many as fit into the given seconds, but some in any case."""
-    count = min(sizes.events, _LEAST_EVENTS)
-    match(count)  # compiles
-    while count < sizes.events:
-        started = time.process_time()
-        match(count)
-        if time.process_time() - started > sizes.seconds / 4:
-            break
-        count = min(sizes.events, 4 * count)
-    match(count)
-    return count
-
-
 def _match_both(form: MatchForm, events_as: str, mine: _Loaded, plain: _Loaded, sizes: CliffSizes) -> Comparison:
     match = EVENT_FORMS[events_as]
     both = (mine, plain)
-    counts = [_enough(lambda n, one=one: match(one, n), sizes) for one in both]  # type: ignore[misc]
+    least = min(sizes.events, _LEAST_EVENTS)
+    counts = [
+        affordable(lambda n, one=one: match(one, n), sizes.events, sizes.seconds, first=least, clock=time.process_time)  # type: ignore[misc]
+        for one in both
+    ]
     found = [match(one, count) / count for one, count in zip(both, counts, strict=True)]
     works = [lambda one=one, n=count: match(one, n) for one, count in zip(both, counts, strict=True)]
     times = interleaved(works, sizes.repeat)

@@ -23,7 +23,7 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.timing import Times
-from whimbrel.lab.workloads.regions import DIMENSIONS, WIDTH, columns, moved, points, region
+from whimbrel.lab.workloads.regions import DIMENSIONS, filled, moved, point_of, points, region
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.spaces import Columns, SubjectSpaces
 from whimbrel.spaces.index.region_arrays import HIGH, LOW, Regions
@@ -130,13 +130,8 @@ def _row(what: str, times: Times, notifications: float, per: int, scan_us: float
 
 def _paper(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes], dict[str, Any], list[Verdict]]:
     rng = np.random.default_rng(20)
-    spaces = SubjectSpaces()
-    spaces.define("paper", {f"d{d}": "number" for d in range(DIMENSIONS)})
     progress("paper: loading")
-    for at in range(0, sizes.members, 20_000):
-        count = min(20_000, sizes.members - at)
-        spaces.subscribe_many(columns(at, points(count, 2, rng), WIDTH), quiet=True)
-        spaces.publish_many(columns(at, points(count, 25, rng)), quiet=True)
+    spaces = filled(sizes.members, sizes.members, 25, rng)
     bench = _Bench(spaces, DIMENSIONS)
     inserted = points(sizes.single_updates, 20, rng)
     warm = [(-1 - place, region(row)) for place, row in enumerate(points(5, 20, rng))]
@@ -147,13 +142,13 @@ def _paper(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes]
     progress("paper: insert and update")
     rows = [bench.one_by_one("add", [(sizes.members + n, region(row)) for n, row in enumerate(inserted)], added=True)]
     keys = rng.choice(sizes.members, (8, sizes.single_updates))
-    rows.append(bench.one_by_one("update, random", [(int(k), _moved(bench, int(k), None, rng)) for k in keys[0]]))
-    rows.append(bench.one_by_one("update, +-1", [(int(k), _moved(bench, int(k), 1, rng)) for k in np.unique(keys[1])]))
+    rows.append(bench.one_by_one("update, random", _moves(bench, keys[0], None, rng)))
+    rows.append(bench.one_by_one("update, +-1", _moves(bench, np.unique(keys[1]), 1, rng)))
     for what, step in (("random", None), ("+-1", 1)):
         batches = []
         for _ in range(sizes.repeat + 1):
             chosen = rng.choice(sizes.members, min(sizes.batch, sizes.members), replace=False)
-            batches.append([(int(k), _moved(bench, int(k), step, rng)) for k in chosen])
+            batches.append(_moves(bench, chosen, step, rng))
         bench.batches("warm", batches[:1], len(batches[0]))
         rows.append(bench.batches(f"update, {what}, batches of {len(batches[0]):,}", batches[1:], len(batches[0])))
 
@@ -172,10 +167,11 @@ def _paper(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes]
     return rows, linear, verdicts
 
 
-def _moved(bench: _Bench, key: int, step: int | None, rng: np.random.Generator) -> dict[str, float]:
-    """A new point for a publication: anywhere, or a step away in each dimension."""
-    (content,) = bench.spaces.publication(key)
-    return moved({name: float(one.low) for name, one in content.items()}, step, rng)  # type: ignore[arg-type]
+def _moves(
+    bench: _Bench, keys: NDArray[np.int64], step: int | None, rng: np.random.Generator
+) -> list[tuple[int, dict[str, float]]]:
+    """A new point for each publication: anywhere, or a step away in each dimension."""
+    return [(key, moved(point_of(bench.spaces, key), step, rng)) for key in keys.tolist()]
 
 
 def _linear(bench: _Bench, sizes: SpacesSizes, rng: np.random.Generator) -> dict[str, Any]:
@@ -183,7 +179,7 @@ def _linear(bench: _Bench, sizes: SpacesSizes, rng: np.random.Generator) -> dict
     found = []
     for step in (1, 2, 4, 8, 16, 32):
         keys = rng.choice(sizes.members, min(50, sizes.members), replace=False)
-        row = bench.one_by_one(f"step {step}", [(int(k), _moved(bench, int(k), step, rng)) for k in keys])
+        row = bench.one_by_one(f"step {step}", _moves(bench, keys, step, rng))
         found.append({"step": step, "transitions": row.notifications, "us": round(row.us, 1)})
     transitions, us = np.array([f["transitions"] for f in found]), np.array([f["us"] for f in found])
     slope, fixed = np.polyfit(transitions, us, 1)

@@ -37,12 +37,8 @@ class Times:
         """Median, lowest and highest of both clocks, in microseconds, divided by `per`."""
         out = {}
         for clock, seconds in (("cpu", self.cpu), ("wall", self.wall)):
-            for name, value in (
-                ("", statistics.median(seconds)),
-                ("_lowest", min(seconds)),
-                ("_highest", max(seconds)),
-            ):
-                out[f"{clock}_us{name}"] = round(value * 1e6 / per, 4)
+            for name, of in (("", statistics.median), ("_lowest", min), ("_highest", max)):
+                out[f"{clock}_us{name}"] = round(of(seconds) * 1e6 / per, 4)
         return out
 
     @property
@@ -87,10 +83,16 @@ def seconds_of(work: Callable[[], object], clock: Callable[[], float] = time.per
     return clock() - started
 
 
-def interleaved(works: Sequence[Callable[[], object]], repeat: int) -> list[Times]:
-    """Run all works in turns, `repeat` times, so that other load on the machine affects all of them alike."""
+def interleaved(
+    works: Sequence[Callable[[], object]], repeat: int, notice: Callable[[str], object] = lambda text: None
+) -> list[Times]:
+    """Run all works in turns, `repeat` times, so that other load on the machine affects all of them alike.
+
+    `notice` is told before each turn which one it is.
+    """
     times = [Times() for _ in works]
-    for _ in range(repeat):
+    for turn in range(1, repeat + 1):
+        notice(f"repeat {turn} of {repeat}")
         for one, work in zip(times, works, strict=True):
             one.of(work)
     return times

@@ -8,9 +8,9 @@ the same bytes with every NumPy on every machine.
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from whimbrel.compiled.arrays import Bools, Floats
+
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Draws:

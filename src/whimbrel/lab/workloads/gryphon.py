@@ -8,7 +8,8 @@ they are 0.98, solved for, and 1.
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.draws import Draws, Floats, zipf
+from whimbrel.compiled.arrays import Floats
+from whimbrel.lab.workloads.draws import Draws, zipf
 from whimbrel.lab.workloads.text import conjunctions, pick, subscriptions
 from whimbrel.lab.workloads.workload import Workload, check_counts
 
@@ -32,9 +33,8 @@ def gryphon(
     With `stars` every attribute is left untested with that probability instead, and constants are uniform: the footnote
     on 25,000 subscriptions has 30 attributes, 30 values and 65 % stars. A subscription that tests nothing is TRUE.
     """
-    share = stars is None or (isinstance(stars, int | float) and 0 <= stars <= 1)
-    rule = (share, f"expected stars in [0, 1], but got {stars!r}")
-    check_counts("gryphon", rule, n=n, events=events, seed=seed, values=values, attributes=attributes)
+    shares = {} if stars is None else {"stars": stars}
+    check_counts("gryphon", shares=shares, n=n, events=events, seed=seed, values=values, attributes=attributes)
     draws = Draws(seed, 0)
     if stars is None:
         tested, constants = probabilities(decay(n, values, attributes), attributes), zipf(values, 1)
@@ -46,7 +46,7 @@ def gryphon(
     made = pa.table({name: others.integers(0, values - 1, events) for name in names})
     parameters: dict[str, int | float] = {"n": n, "events": events}
     if (values, attributes, stars) != (VALUES, ATTRIBUTES, None):
-        parameters |= {"values": values, "attributes": attributes} | ({} if stars is None else {"stars": stars})
+        parameters |= {"values": values, "attributes": attributes} | shares
     return Workload("gryphon", parameters, seed, table, made)
 
 

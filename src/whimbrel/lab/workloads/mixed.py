@@ -6,8 +6,9 @@ The shape of alerting and saved-search traffic: subscriptions crowd on few attri
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.draws import Draws, Floats, Ints, zipf
-from whimbrel.lab.workloads.text import concat, conjunctions, interleave, pick, subscriptions
+from whimbrel.compiled.arrays import Floats
+from whimbrel.lab.workloads.draws import Draws, Ints, zipf
+from whimbrel.lab.workloads.text import concat, conjunctions, integer_text, interleave, pick, subscriptions
 from whimbrel.lab.workloads.workload import Workload, check_counts
 
 ATTRIBUTES = 100
@@ -84,18 +85,14 @@ def _member(draws: Draws, attribute: Ints) -> pa.Array:
 def _one_sided(draws: Draws, attribute: Ints, share: Floats) -> pa.Array:
     openings = [f"{name} {sign} " for name in NAMES for sign in ("<=", ">=")]
     bound = draws.integers(0, NUMBER_VALUES - 1, attribute.size)
-    return concat(pick(openings, attribute * 2 + (share >= AT_MOST)), _numbers(bound))
+    return concat(pick(openings, attribute * 2 + (share >= AT_MOST)), integer_text(bound))
 
 
 def _two_sided(draws: Draws, attribute: Ints) -> pa.Array:
     width = draws.integers(*WIDTHS, attribute.size)
     low = draws.integers(0, NUMBER_VALUES - 1, attribute.size)
     openings = pick([f"{name} BETWEEN " for name in NAMES], attribute)
-    return concat(openings, _numbers(low), " AND ", _numbers(low + width))
-
-
-def _numbers(values: Ints) -> pa.Array:
-    return pa.array(values).cast(pa.string())
+    return concat(openings, integer_text(low), " AND ", integer_text(low + width))
 
 
 def _events(draws: Draws, rows: int) -> pa.Table:

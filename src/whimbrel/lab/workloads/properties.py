@@ -22,8 +22,7 @@ def properties(n: int, events: int = 10_000, ones: float = 0.06, seed: int = 0) 
     A property of an event is 1 with probability `ones`. Whatever that is, an event matches `n * 0.9 ** 50` of n
     subscriptions in expectation, or one in 194. A subscription that tests nothing is the filter TRUE.
     """
-    share = isinstance(ones, int | float) and 0 <= ones <= 1
-    check_counts("properties", (share, f"expected ones in [0, 1], but got {ones!r}"), n=n, events=events, seed=seed)
+    check_counts("properties", shares={"ones": ones}, n=n, events=events, seed=seed)
     draws = Draws(seed, 0)
     table = subscriptions(n, lambda rows: _filters(draws, rows))
     others = Draws(seed, 1)

@@ -21,12 +21,9 @@ def ranges(
     n * width ** predicates subscriptions: 10 at n = 1,000,000 with the defaults.
     """
     fits = isinstance(predicates, int) and isinstance(attributes, int) and predicates <= attributes
-    check_counts(
-        "ranges",
-        (fits, f"expected at most as many predicates as attributes ({attributes!r}), but got {predicates!r}"),
-        (isinstance(width, int | float) and 0 <= width <= 1, f"expected width in [0, 1], but got {width!r}"),
-        n=n, attributes=attributes, predicates=predicates, events=events, seed=seed,
-    )  # fmt: skip
+    rule = (fits, f"expected at most as many predicates as attributes ({attributes!r}), but got {predicates!r}")
+    counts = {"n": n, "attributes": attributes, "predicates": predicates, "events": events, "seed": seed}
+    check_counts("ranges", rule, shares={"width": width}, **counts)
     names = [f"a{i}" for i in range(1, attributes + 1)]
     draws = Draws(seed, 0)
     table = subscriptions(n, lambda rows: _filters(draws, rows, names, predicates, width))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.spaces import Columns
+from whimbrel.spaces import Columns, SubjectSpaces
 
 DIMENSIONS = 50
 WIDTH = 10.0
+AT_ONCE = 20_000
+"""Regions that are added in one call."""
 
 
 def points(count: int, constraints: int, rng: np.random.Generator) -> np.ndarray:
@@ -40,3 +42,25 @@ def moved(at: dict[str, float], step: int | None, rng: np.random.Generator) -> d
     old = np.array(list(at.values()))
     new = rng.integers(0, 100, old.size) if step is None else old + rng.choice([-step, step], old.size)
     return dict(zip(at, np.clip(new, 0, 99).astype(float).tolist(), strict=True))
+
+
+def point_of(spaces: SubjectSpaces, key: int) -> dict[str, float]:
+    """The point that a publication is at."""
+    (content,) = spaces.publication(key)
+    return {name: float(one.low) for name, one in content.items()}  # type: ignore[arg-type]
+
+
+def filled(
+    publications: int, subscriptions: int, constraints: int, rng: np.random.Generator | None = None
+) -> SubjectSpaces:
+    """Spaces with that many publications and subscriptions. Publications are points with `constraints` constraints."""
+    rng = rng or np.random.default_rng(20)
+    spaces = SubjectSpaces()
+    spaces.define("paper", {f"d{d}": "number" for d in range(DIMENSIONS)})
+    for at in range(0, subscriptions, AT_ONCE):
+        some = min(AT_ONCE, subscriptions - at)
+        spaces.subscribe_many(columns(at, points(some, 2, rng), WIDTH), quiet=True)
+    for at in range(0, publications, AT_ONCE):
+        some = min(AT_ONCE, publications - at)
+        spaces.publish_many(columns(at, points(some, constraints, rng)), quiet=True)
+    return spaces

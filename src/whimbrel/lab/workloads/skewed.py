@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.lab.workloads.draws import Draws, Ints, zipf
-from whimbrel.lab.workloads.text import concat, conjoin, pick, subscriptions
+from whimbrel.lab.workloads.text import concat, conjoin, integer_text, pick, subscriptions
 from whimbrel.lab.workloads.workload import Workload, check_counts
 
 ATTRIBUTES, VALUES = 10, 1_000
@@ -28,16 +28,9 @@ def skewed(
     attribute has the value of a1 (in a subscription: of the first attribute that it tests). With probability `drift` an
     event is of another kind: a1..a5, spread so far, then crowd on few values (exponent 3).
     """
+    bounded = isinstance(skew, int | float) and 0 <= skew <= 5, f"expected skew in [0, 5], but got {skew!r}"
     shares = {"correlation": correlation, "drift": drift}
-    check_counts(
-        "skewed",
-        (isinstance(skew, int | float) and 0 <= skew <= 5, f"expected skew in [0, 5], but got {skew!r}"),
-        *(
-            (isinstance(share, int | float) and 0 <= share <= 1, f"expected {name} in [0, 1], but got {share!r}")
-            for name, share in shares.items()
-        ),
-        n=n, events=events, seed=seed,
-    )  # fmt: skip
+    check_counts("skewed", bounded, shares=shares, n=n, events=events, seed=seed)
     draws, others = Draws(seed, 0), Draws(seed, 1)
     table = subscriptions(n, lambda rows: _filters(draws, rows, skew, correlation))
     values = _values(others, events, ATTRIBUTES, skew, correlation)
@@ -59,10 +52,7 @@ def _filters(draws: Draws, rows: int, skew: float, correlation: float) -> pa.Arr
     values = _values(draws, rows, EQUALITIES, skew, correlation)
     low = draws.integers(0, NUMBERS - WIDTH, rows)
     equalities = [
-        concat(
-            pick([f"{name} = " for name in NAMES], attributes[:, place]), pa.array(values[:, place]).cast(pa.string())
-        )
+        concat(pick([f"{name} = " for name in NAMES], attributes[:, place]), integer_text(values[:, place]))
         for place in range(EQUALITIES)
     ]
-    texts = [pa.array(bound).cast(pa.string()) for bound in (low, low + WIDTH)]
-    return conjoin(*equalities, concat("x BETWEEN ", texts[0], " AND ", texts[1]))
+    return conjoin(*equalities, concat("x BETWEEN ", integer_text(low), " AND ", integer_text(low + WIDTH)))

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from whimbrel.lab.workloads.draws import Bools, Draws, Floats, Ints
-from whimbrel.lab.workloads.text import concat, conjoin, pick, subscriptions
+from whimbrel.compiled.arrays import Bools, Floats
+from whimbrel.lab.workloads.draws import Draws, Ints
+from whimbrel.lab.workloads.text import concat, conjoin, integer_text, pick, subscriptions
 from whimbrel.lab.workloads.workload import Workload, check_counts
 
 QUOTES_FILE = "stock_quotes.parquet"
@@ -39,7 +40,7 @@ def stocks(n: int, events: int | None = None, seed: int = 0, real: bool | None =
     (None: real where found); the parameter of the same name in the result, 1 or 0, says which they are. At n = 100,000
     an event matches 204 subscriptions with the real quotes and 163 with the stand-in (measured).
     """
-    check_counts("stocks", n=n, seed=seed, **({} if events is None else {"events": events}))
+    check_counts("stocks", n=n, seed=seed, events=1 if events is None else events)
     path = find_quotes() if real is None or real else None
     if real and path is None:
         raise FileNotFoundError(f"stocks: expected {QUOTES_FILE} in the directory WHIMBREL_QUOTES, but found none")
@@ -133,7 +134,7 @@ def _prices(draws: Draws, cents: Ints, held: Bools, share: Floats) -> list[pa.Ar
 def _volumes(draws: Draws, volume: Ints, held: Bools) -> pa.Array:
     least, most = VOLUME_FACTORS
     bound = (volume * (least + (most - least) * draws.uniform(volume.size)) / LOT).astype(np.int64) * LOT
-    return _where(held, concat("volume >= ", pa.array(bound).cast(pa.string())))
+    return _where(held, concat("volume >= ", integer_text(bound)))
 
 
 def _price_text(cents: Ints) -> pa.Array:

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.lab.workloads.draws import Bools, Floats, Ints
+from whimbrel.compiled.arrays import Bools, Floats
+from whimbrel.lab.workloads.draws import Ints
 
 BLOCK_ROWS = 65_536
 """Subscriptions made at a time: bounds memory and keeps a block's text far below the 2 GiB of one Arrow string array.
@@ -50,6 +51,11 @@ def interleave(parts: Sequence[tuple[Bools, pa.Array]]) -> pa.Array:
     place = np.empty(source.size, dtype=np.int64)
     place[source] = np.arange(source.size)
     return pa.concat_arrays([texts for _, texts in parts]).take(pa.array(place))
+
+
+def integer_text(values: Ints) -> pa.Array:
+    """The digits of each integer."""
+    return pa.array(values).cast(pa.string())
 
 
 def float_text(values: Floats) -> pa.Array:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.lab.workloads.draws import Draws
-from whimbrel.lab.workloads.text import concat, subscriptions
+from whimbrel.lab.workloads.text import concat, integer_text, subscriptions
 from whimbrel.lab.workloads.workload import Workload, check_counts
 
 NUMBER_VALUES = 1_000_000
@@ -27,8 +27,8 @@ def unselective(n: int, values: int = 2, selectivity: float = 0.001, events: int
     largest = max(1, round(2 * selectivity * NUMBER_VALUES))
 
     def filters(rows: int) -> pa.Array:
-        equal = pa.array(draws.integers(0, values - 1, rows)).cast(pa.string())
-        return concat("a1 = ", equal, " AND a2 < ", pa.array(draws.integers(1, largest, rows)).cast(pa.string()))
+        equal = integer_text(draws.integers(0, values - 1, rows))
+        return concat("a1 = ", equal, " AND a2 < ", integer_text(draws.integers(1, largest, rows)))
 
     table = subscriptions(n, filters)
     made = {"a1": others.integers(0, values - 1, events), "a2": others.integers(0, NUMBER_VALUES - 1, events)}

@@ -1,5 +1,6 @@
 """What a workload is: subscriptions and events as Arrow tables, with the call that made them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -48,10 +49,13 @@ class Workload:
         return paths
 
 
-def check_counts(workload: str, *more: tuple[bool, str], **counts: int) -> None:
+def check_counts(
+    workload: str, *more: tuple[bool, str], shares: Mapping[str, object] | None = None, **counts: int
+) -> None:
     """Raise one ValueError with the text of every rule that does not hold.
 
-    Counts such as n and events must be integers of at least 1, the seed one of at least 0; `more` are further rules.
+    Counts such as n and events must be integers of at least 1, the seed one of at least 0. Shares must be numbers
+    between 0 and 1. `more` are further rules.
     """
     problems = []
     for name, value in counts.items():
@@ -60,6 +64,9 @@ def check_counts(workload: str, *more: tuple[bool, str], **counts: int) -> None:
         if not good:
             problems.append(f"expected {name} to be an integer of at least {least}, but got {value!r}")
     problems += [problem for holds, problem in more if not holds]
+    for name, share in (shares or {}).items():
+        if not (isinstance(share, int | float) and 0 <= share <= 1):
+            problems.append(f"expected {name} in [0, 1], but got {share!r}")
     if problems:
         raise ValueError(f"{workload}: {'; '.join(problems)}")
 

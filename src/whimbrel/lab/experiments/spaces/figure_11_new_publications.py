@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.index import Index
-from whimbrel.lab.experiments.spaces.population import AT_ONCE, NEW, filled, insertion, memory, new_points
+from whimbrel.lab.experiments.spaces.population import NEW, insertion, memory, new_points
 from whimbrel.lab.harness.claims import growth, ratio, slope
 from whimbrel.lab.harness.contenders import ENGINE
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, TimedWorks, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.workloads.regions import AT_ONCE, filled
 from whimbrel.spaces import Columns, SubjectSpaces
 
 COUNTS = [10, 100, 1_000, 10_000, 100_000]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.lab.experiments.spaces.population import SERIES, filled, insertion, memory, new_points, updates
+from whimbrel.lab.experiments.spaces.population import SERIES, insertion, memory, new_points, updates
 from whimbrel.lab.harness.claims import linear, order, slope
 from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.measure.timing import Times
-from whimbrel.lab.workloads.regions import moved, points, region
+from whimbrel.lab.workloads.regions import filled, moved, points, region
 
 COUNT = 20
 OVER_SUBSCRIPTIONS = Panel("time", "subscriptions", "subscriptions", "CPU us per operation")

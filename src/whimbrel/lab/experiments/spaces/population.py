@@ -1,4 +1,4 @@
-"""What the subject-space experiments share: spaces filled with publications and subscriptions of the paper."""
+"""What the subject-space experiments share: the operations that they time, and the memory that they take."""
 
 from __future__ import annotations
 
@@ -7,27 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from whimbrel.lab.harness.experiment import Point, Timed
-from whimbrel.lab.workloads.regions import DIMENSIONS, WIDTH, columns, moved, points, region
+from whimbrel.lab.workloads.regions import moved, point_of, points, region
 from whimbrel.spaces import SubjectSpaces
 
 SERIES = "subject spaces"
-AT_ONCE = 20_000
 NEW = 10**9
 """The first key of publications that an experiment adds."""
-
-
-def filled(publications: int, subscriptions: int, constraints: int, seed: int = 20) -> SubjectSpaces:
-    """Spaces with that many publications and subscriptions. Publications are points with `constraints` constraints."""
-    rng = np.random.default_rng(seed)
-    spaces = SubjectSpaces()
-    spaces.define("paper", {f"d{d}": "number" for d in range(DIMENSIONS)})
-    for at in range(0, subscriptions, AT_ONCE):
-        some = min(AT_ONCE, subscriptions - at)
-        spaces.subscribe_many(columns(at, points(some, 2, rng), WIDTH), quiet=True)
-    for at in range(0, publications, AT_ONCE):
-        some = min(AT_ONCE, publications - at)
-        spaces.publish_many(columns(at, points(some, constraints, rng)), quiet=True)
-    return spaces
 
 
 def new_points(count: int, constraints: int, seed: int = 21) -> list[dict[str, float]]:
@@ -57,7 +42,7 @@ def updates(spaces: SubjectSpaces, step: int | None, keys: range, series: str) -
     Series that are timed in turns need different keys, or each would move what the other has moved.
     """
     rng = np.random.default_rng(22)
-    held = {key: dict(_point(spaces, key)) for key in keys}
+    held = {key: point_of(spaces, key) for key in keys}
     waiting: list[dict[int, dict[str, float]]] = []
 
     def prepare() -> None:
@@ -72,11 +57,6 @@ def updates(spaces: SubjectSpaces, step: int | None, keys: range, series: str) -
     work()
     prepare()
     return Timed(series, work, len(keys), prepare, unit="us per operation")
-
-
-def _point(spaces: SubjectSpaces, key: int) -> dict[str, float]:
-    (content,) = spaces.publication(key)
-    return {name: float(one.low) for name, one in content.items()}  # type: ignore[arg-type]
 
 
 def memory(*names: str) -> Callable[[Point], float]:

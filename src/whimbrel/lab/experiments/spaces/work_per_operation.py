@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.lab.experiments.spaces.population import filled, memory, new_points
+from whimbrel.lab.experiments.spaces.population import memory, new_points
 from whimbrel.lab.harness.claims import ratio, slope
 from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.space_cost import SpacePopulation
-from whimbrel.lab.workloads.regions import moved
+from whimbrel.lab.workloads.regions import filled, moved
 from whimbrel.spaces import SubjectSpaces
 
 COUNT = 20

@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.lab.measure.matching.cases import MatchCase
 from whimbrel.lab.measure.matching.flat_filters import POINTS, RANGE, FlatFilters, read_filters, spans
 from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival, RivalMaker, pairs_of_blocks
 
-Int32s: TypeAlias = NDArray[np.int32]
-Int64s: TypeAlias = NDArray[np.int64]
 UInt32s: TypeAlias = NDArray[np.uint32]
 
 ANY_WIDTH = np.uint32(0xFFFFFFFF)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from whimbrel.lab.measure.matching.rival import MatchesDiffer
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 from whimbrel.lab.measure.pipeline.workbench import SAMPLE, Workbench
-from whimbrel.lab.measure.pipeline.works import Work
 from whimbrel.lab.measure.timing import ProcessTreeTimes, affordable
 from whimbrel.lab.workloads import Workload
 
@@ -34,11 +32,10 @@ class _Entry:
         return fixed + max(measured - fixed, 0.0) * wanted / self.events
 
 
-def run_match(work: Work, bench: Workbench) -> dict[str, object]:
+def run_match(bench: Workbench) -> dict[str, object]:
     """Warm up all competitors, then time them in turns. `MatchesDiffer` if a rival finds another number of pairs."""
-    parameters = work.parameters(bench.settings.scale)
-    workload = bench.workload(work.workload, parameters)
-    index, compiled = bench.index(work.workload, parameters)
+    workload = bench.workload()
+    index, compiled = bench.index()
     count = workload.events.num_rows
     bench.progress("warming up")
     for _ in range(2):
@@ -46,23 +43,23 @@ def run_match(work: Work, bench: Workbench) -> dict[str, object]:
     entries = [_Entry("Whimbrel", None, count)]
     try:
         for name in bench.rivals:
-            entries.append(_enter(work, bench, workload, index, name))
+            entries.append(_enter(bench, workload, name))
         for turn in range(bench.settings.repeat):
             for entry in entries:
                 bench.progress(f"repeat {turn + 1} of {bench.settings.repeat}: {entry.name}")
-                _time(work, bench, workload, index, entry)
+                _time(bench, workload, index, entry)
     finally:
         for entry in entries:
             if entry.rival is not None:
                 entry.rival.close()
-    return _result(work, workload, pairs, compiled, entries)
+    return _result(workload, pairs, compiled, entries)
 
 
-def _enter(work: Work, bench: Workbench, workload: Workload, index: Path, name: str) -> _Entry:
+def _enter(bench: Workbench, workload: Workload, name: str) -> _Entry:
     """Load a rival and find out how many events it can match in its time."""
     rival = bench.rivals[name](bench.spark)
     bench.progress(f"loading {rival.name}")
-    folder = bench.scratch / f"{work.name}-{name}"
+    folder = bench.scratch / f"{bench.work.name}-{name}"
     rival.load(workload.subscriptions, workload.events.slice(0, SAMPLE), folder)
     bench.progress(f"trying {rival.name}")
     share = bench.settings.seconds / (bench.settings.repeat + 2)  # the trials take as long as about two more runs
@@ -71,7 +68,7 @@ def _enter(work: Work, bench: Workbench, workload: Workload, index: Path, name: 
     return _Entry(rival.name, rival, events)
 
 
-def _time(work: Work, bench: Workbench, workload: Workload, index: Path, entry: _Entry) -> None:
+def _time(bench: Workbench, workload: Workload, index: Path, entry: _Entry) -> None:
     rival = entry.rival
     folder = bench.events(workload, entry.events)
     if rival is None:
@@ -87,7 +84,7 @@ def _time(work: Work, bench: Workbench, workload: Workload, index: Path, entry: 
         entry.fixed.wall.append(0.0)
     expected = bench.match(folder, index)
     if found != expected:
-        raise MatchesDiffer(work.name, rival.name, -1, found, expected)
+        raise MatchesDiffer(bench.work.name, rival.name, -1, found, expected)
 
 
 def _view(bench: Workbench, workload: Workload, count: int) -> str:
@@ -98,9 +95,7 @@ def _view(bench: Workbench, workload: Workload, count: int) -> str:
     return name
 
 
-def _result(
-    work: Work, workload: Workload, pairs: int, compiled: float | None, entries: list[_Entry]
-) -> dict[str, object]:
+def _result(workload: Workload, pairs: int, compiled: float | None, entries: list[_Entry]) -> dict[str, object]:
     count = workload.events.num_rows
     own = entries[0].seconds(count)
     rivals = [entry.seconds(count) for entry in entries[1:]]
@@ -122,7 +117,7 @@ def _result(
                 "seconds": round(entry.seconds(count), 3),
                 "measured": [round(one, 3) for one in entry.times.wall],
                 "fixed": round(entry.fixed.median_wall, 3),
-                "cpu_seconds": round(statistics.median(entry.times.cpu), 2),
+                "cpu_seconds": round(entry.times.median_cpu, 2),
                 "events_per_second": round(count / entry.seconds(count)),
                 "times": round(entry.seconds(count) / own, 2),
             }

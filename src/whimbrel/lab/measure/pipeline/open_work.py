@@ -14,27 +14,25 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from whimbrel.lab.measure.pipeline.workbench import Workbench
-from whimbrel.lab.measure.pipeline.works import Work
 
 _OPENINGS = 9  # the median counts: a few milliseconds are easily disturbed
 _PATIENCE = 60.0  # seconds that a worker waits for the others before it looks at its memory
 _FIELDS = ("Rss", "Pss", "Private_Clean", "Private_Dirty", "Shared_Clean", "Shared_Dirty")
 
 
-def run_open(work: Work, bench: Workbench) -> dict[str, object]:
+def run_open(bench: Workbench) -> dict[str, object]:
     """Open the index in a task for each core, without its caches, match, and read the memory of each worker."""
     from whimbrel.pipeline import IndexStore
 
-    parameters = work.parameters(bench.settings.scale)
-    index, _ = bench.index(work.workload, parameters)
-    workload = bench.workload(work.workload, parameters)
+    index, _ = bench.index()
+    workload = bench.workload()
+    path = bench.events(workload, workload.events.num_rows)
     bench.progress("opening it in workers")
-    bench.match(bench.events(workload, workload.events.num_rows), index)  # checksums are compared once per host
+    bench.match(path, index)  # checksums are compared once per host
     workers = os.cpu_count() or 1
     meeting = bench.scratch / "open"
     meeting.mkdir()
     rows = bench.spark.range(workers, numPartitions=workers)
-    path = bench.events(workload, workload.events.num_rows)
     opener = _Opener(str(index), path, str(meeting), workers)
     found = [row.asDict() for row in rows.mapInArrow(opener, _Opener.SCHEMA).collect()]
     manifest = IndexStore(index).manifest()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Found = dict[str, object]
 
-KINDS: dict[str, Callable[[Work, Workbench], Found]] = {
+KINDS: dict[str, Callable[[Workbench], Found]] = {
     "match": run_match,
     "stream": run_stream,
     "open": run_open,
@@ -79,9 +79,9 @@ def _run_work(
     progress: Progress,
 ) -> Found:
     with tempfile.TemporaryDirectory(prefix="whimbrel-bench-", ignore_cleanup_errors=True) as scratch:
-        bench = Workbench(spark, Path(scratch), settings, rivals, lambda text: progress(f"{work.name}: {text}"))
+        bench = Workbench(work, spark, Path(scratch), settings, rivals, lambda text: progress(f"{work.name}: {text}"))
         try:
-            found = KINDS[work.kind](work, bench)
+            found = KINDS[work.kind](bench)
         finally:
             spark.catalog.clearCache()
     gc.collect()

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.lab.measure.pipeline.workbench import Workbench, numbered, write_parts
-from whimbrel.lab.measure.pipeline.works import Work
 from whimbrel.lab.measure.timing import ProcessTreeTimes
 
 if TYPE_CHECKING:
@@ -34,11 +33,11 @@ class NoMicroBatch(RuntimeError):
     """A query ended none of its micro-batches in time."""
 
 
-def run_stream(work: Work, bench: Workbench) -> dict[str, object]:
+def run_stream(bench: Workbench) -> dict[str, object]:
     """Measure both, from files to no sink, so that reading and matching are what is timed."""
-    parameters = work.parameters(bench.settings.scale)
-    events = numbered(bench.workload(work.workload, parameters).events)
-    index, _ = bench.index(work.workload, parameters)
+    parameters = bench.parameters
+    events = numbered(bench.workload().events)
+    index, _ = bench.index()
     batch, batches = int(parameters["batch"]), int(parameters["batches"])
     bench.progress("warming up")
     _sustained(bench, "warming", events, index, batch, math.ceil(batches * _WARMING))

@@ -18,6 +18,7 @@ import pyarrow.parquet
 import whimbrel
 from whimbrel.lab.measure.benchmark_results import BenchSettings, Progress
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRivalMaker
+from whimbrel.lab.measure.pipeline.works import Work
 from whimbrel.lab.measure.workload_cache import Parameters, place_of, workload_of
 from whimbrel.lab.workloads import Workload
 
@@ -34,8 +35,9 @@ _FEW = 2
 
 @dataclass(slots=True)
 class Workbench:
-    """The session and the folders that all works of a run share."""
+    """A work, the session and the folders that it uses. A curve asks for its workload at several sizes `n`."""
 
+    work: Work
     spark: SparkSession
     scratch: Path
     settings: BenchSettings
@@ -43,16 +45,26 @@ class Workbench:
     progress: Progress
     _folders: dict[tuple[str, int], Path] = field(default_factory=dict)
 
-    def workload(self, name: str, parameters: Parameters) -> Workload:
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the work at the scale of the run."""
+        return self.work.parameters(self.settings.scale)
+
+    def _sized(self, n: int | None) -> Parameters:
+        """The parameters of the workload, without the options of the work."""
+        given = self.parameters if n is None else {**self.parameters, "n": n}
+        return {key: given[key] for key in _WORKLOAD if key in given}
+
+    def workload(self, n: int | None = None) -> Workload:
         """The workload, generated or read from the cache."""
         self.progress("generating or reading the workload")
-        return workload_of(name, _only(parameters), self.settings.cache)
+        return workload_of(self.work.workload, self._sized(n), self.settings.cache)
 
-    def subscriptions(self, name: str, parameters: Parameters) -> str:
+    def subscriptions(self, n: int | None = None) -> str:
         """The file of the subscriptions of a workload that has been read."""
-        return str(place_of(name, _only(parameters), self.settings.cache) / "subscriptions.parquet")
+        return str(place_of(self.work.workload, self._sized(n), self.settings.cache) / "subscriptions.parquet")
 
-    def index(self, name: str, parameters: Parameters) -> tuple[Path, float | None]:
+    def index(self, n: int | None = None) -> tuple[Path, float | None]:
         """The compiled index of a workload, and the seconds of compiling it; None if another run had compiled it.
 
         The folder is named by a hash of the code, so that a changed engine never reads the files of another one. The
@@ -60,14 +72,14 @@ class Workbench:
         """
         from whimbrel.pipeline import IndexStore, compile_index
 
-        workload = {key: value for key, value in _only(parameters).items() if key != "events"}
-        path = place_of(name, workload, self.settings.cache / f"indexes-{_code()}")
-        if IndexStore(path).latest() is not None:
+        workload = {key: value for key, value in self._sized(n).items() if key != "events"}
+        path = place_of(self.work.workload, workload, self.settings.cache / f"indexes-{_code()}")
+        if IndexStore(path).versions():
             return path, None
-        sample = self.spark.read.parquet(self.events(self.workload(name, parameters), SAMPLE)).drop(KEY)
+        sample = self.spark.read.parquet(self.events(self.workload(n), SAMPLE)).drop(KEY)
         self.progress("compiling the index")
         started = time.perf_counter()
-        compile_index(self.spark.read.parquet(self.subscriptions(name, parameters)), path, events=sample)
+        compile_index(self.spark.read.parquet(self.subscriptions(n)), path, events=sample)
         return path, time.perf_counter() - started
 
     def events(self, workload: Workload, count: int) -> str:
@@ -107,11 +119,6 @@ def write_parts(table: pa.Table, folder: Path, parts: int) -> None:
     edges = np.linspace(0, table.num_rows, parts + 1).astype(int)
     for number, (first, last) in enumerate(pairwise(edges.tolist())):
         pa.parquet.write_table(table.slice(first, last - first), folder / f"part-{number:03}.parquet")
-
-
-def _only(parameters: Parameters) -> Parameters:
-    """The parameters of the workload, without the options of the work."""
-    return {key: parameters[key] for key in _WORKLOAD if key in parameters}
 
 
 def _code() -> str:
