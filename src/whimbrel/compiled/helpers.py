@@ -9,6 +9,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
+from whimbrel.compiled.arrays import Bytes, Floats, Int32s, Int64s
 from whimbrel.compiled.intrinsics import in_kernels
 from whimbrel.compiled.jit import helper
 
@@ -19,7 +20,7 @@ _HALF, _BYTE = np.uint64(32), np.uint64(8)
 
 
 @helper
-def lower_bound(values: np.ndarray, low: int, high: int, value: float | np.int64) -> int:
+def lower_bound(values: Floats | Int32s | Int64s, low: int, high: int, value: float | np.int64) -> int:
     """The first place in values[low:high], which are sorted, of a value that is not below the given one, or `high`."""
     while low < high:
         middle = (low + high) >> 1
@@ -56,7 +57,7 @@ def item(typingctx: Any, data: Any, index: Any) -> Any:
 
 
 @helper
-def shared(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -> int:
+def shared(one: Bytes, at: int, two: Bytes, start: int, length: int) -> int:
     """The number of equal bytes at the beginning of one[at:] and two[start:], at most `length`."""
     same = 0
     while same + 8 <= length and load_word(one, at + same) == load_word(two, start + same):
@@ -67,7 +68,7 @@ def shared(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -
 
 
 @helper
-def are_equal(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -> bool:
+def are_equal(one: Bytes, at: int, two: Bytes, start: int, length: int) -> bool:
     """Whether the next `length` bytes are equal; up to eight are compared by one load where arrays are long enough."""
     if length <= 8 and at + 8 <= one.size and start + 8 <= two.size:
         unlike = load_word(one, at) ^ load_word(two, start)
@@ -76,7 +77,7 @@ def are_equal(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int
 
 
 @helper
-def hash_of_bytes(data: np.ndarray, start: Integer, end: Integer) -> np.int64:
+def hash_of_bytes(data: Bytes, start: Integer, end: Integer) -> np.int64:
     """The hash of the bytes from `start` to `end`, 31 bits. It reads eight at a time, then the rest."""
     h = np.uint64(end - start)
     while start + 8 <= end:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Uint64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import trailing_zeros
 from whimbrel.compiled.jit import helper, inlined
@@ -53,7 +54,7 @@ _IS_WORD[list(_DIGITS + _LETTERS + b"_")] = True
 
 
 @inlined
-def _add_set(program: np.ndarray, own: np.uint64, low: np.uint64, high: np.uint64) -> None:
+def _add_set(program: Uint64s, own: np.uint64, low: np.uint64, high: np.uint64) -> None:
     """Let a position consume a set of ASCII."""
     while low != NONE:
         program[MASKS + np.int64(trailing_zeros(low))] |= own
@@ -64,7 +65,7 @@ def _add_set(program: np.ndarray, own: np.uint64, low: np.uint64, high: np.uint6
 
 
 @helper
-def _read_member(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer]:
+def _read_member(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, Integer]:
     """The end of a member of a set, and its code, or 128 and the letter of a class."""
     if at >= end or data[at] > 127 or data[at] == 0:
         return UNKNOWN, 0
@@ -82,7 +83,7 @@ def _read_member(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, 
 
 
 @helper
-def _read_set(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, np.uint64, np.uint64, bool]:
+def _read_set(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, np.uint64, np.uint64, bool]:
     """The end of a set in brackets, its members in ASCII, and whether it has all characters beyond."""
     low, high = NONE, NONE
     is_negated = bool(at < end and data[at] == _HAT)
@@ -112,7 +113,7 @@ def _read_set(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, np.
 
 
 @helper
-def _read_escape(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer, np.uint64, np.uint64, bool]:
+def _read_escape(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, Integer, np.uint64, np.uint64, bool]:
     """Read what follows a backslash: its end, its symbol, or UNKNOWN and it is a set, as `_read_set` gives it."""
     letter = np.int64(data[at]) if at < end else np.int64(0)
     at += 1
@@ -129,7 +130,7 @@ def _read_escape(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, 
 
 @helper
 def _read_character(
-    data: np.ndarray, at: Integer, end: Integer, program: np.ndarray, count: Integer
+    data: Bytes, at: Integer, end: Integer, program: Uint64s, count: Integer
 ) -> tuple[Integer, Integer, np.uint64, np.uint64]:
     """Read a character beyond ASCII, a position for each of its bytes. Returns what `read_atom` does."""
     own = last = ONE << np.uint64(count)
@@ -150,7 +151,7 @@ def _read_character(
 
 @helper
 def read_atom(
-    data: np.ndarray, at: Integer, end: Integer, program: np.ndarray, count: Integer
+    data: Bytes, at: Integer, end: Integer, program: Uint64s, count: Integer
 ) -> tuple[Integer, Integer, np.uint64, np.uint64]:
     """Read what is neither a group nor a sign of repetition: its end, the new number of positions, its first and last.
 
@@ -192,7 +193,7 @@ def read_atom(
 
 
 @helper
-def read_again(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer, Integer]:
+def read_again(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, Integer, Integer]:
     """The end of a sign of repetition, and how often it repeats: at least, and at most or -1.
 
     The end is where it begins if there is none, and `UNKNOWN` if it is no such sign, or too large.
@@ -229,7 +230,7 @@ def read_again(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, In
 
 
 @helper
-def after_opening(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, bool]:
+def after_opening(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, bool]:
     """Where the inside of a group begins, or `UNKNOWN`, and whether the group has a name."""
     at += 1
     if at >= end or data[at] != _QUESTION:
@@ -248,7 +249,7 @@ def after_opening(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer,
 
 
 @helper
-def after_unread(data: np.ndarray, at: Integer, end: Integer) -> Integer:  # pragma: no cover
+def after_unread(data: Bytes, at: Integer, end: Integer) -> Integer:  # pragma: no cover
     """The end of what RE2 accepts and programs have not: flags such as (?i) or (?ims), and word boundaries.
 
     It is where it begins if there is none, or if it is repeated.

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int64s, Uint64Matrix, Uint64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import trailing_zeros
 from whimbrel.compiled.jit import helper, inlined, kernel
@@ -47,14 +48,14 @@ Part: TypeAlias = "tuple[np.uint64, np.uint64, bool]"
 
 
 @inlined
-def _link(program: np.ndarray, last: np.uint64, first: np.uint64) -> None:
+def _link(program: Uint64s, last: np.uint64, first: np.uint64) -> None:
     while last != NONE:
         program[FOLLOW + np.int64(trailing_zeros(last))] |= first
         last &= last - ONE
 
 
 @inlined
-def _joined(program: np.ndarray, one: Part, two: Part) -> Part:
+def _joined(program: Uint64s, one: Part, two: Part) -> Part:
     _link(program, one[1], two[0])
     first = one[0] | two[0] if one[2] else one[0]
     last = one[1] | two[1] if two[2] else two[1]
@@ -63,7 +64,7 @@ def _joined(program: np.ndarray, one: Part, two: Part) -> Part:
 
 @helper
 def _repeated(
-    program: np.ndarray, known: Integer, count: Integer, part: Part, least: Integer, most: Integer
+    program: Uint64s, known: Integer, count: Integer, part: Part, least: Integer, most: Integer
 ) -> tuple[Integer, Part]:
     """Repeat the part that has the positions from `known` on. Return the new number of positions, and the new part."""
     size = count - known
@@ -90,7 +91,7 @@ def _repeated(
 
 
 @inlined
-def _is_known(program: np.ndarray, count: Integer) -> bool:
+def _is_known(program: Uint64s, count: Integer) -> bool:
     """Whether nothing is before ^ or behind $."""
     starts, ends = program[MASKS + START_SYMBOL], program[MASKS + END_SYMBOL]
     for position in range(count):
@@ -103,7 +104,7 @@ def _is_known(program: np.ndarray, count: Integer) -> bool:
 
 @helper
 def _read_program(
-    data: np.ndarray, at: Integer, end: Integer, program: np.ndarray, parts: np.ndarray, known: np.ndarray
+    data: Bytes, at: Integer, end: Integer, program: Uint64s, parts: Uint64Matrix, known: Int64s
 ) -> tuple[Integer, bool]:
     """Write a program. Return its words, 0 if there is none, and whether RE2 surely accepts the expression.
 
@@ -168,9 +169,7 @@ def _read_program(
 
 
 @kernel
-def measure_programs(
-    begin: np.ndarray, end: np.ndarray, data: np.ndarray, longest: int
-) -> tuple[np.ndarray, np.ndarray]:
+def measure_programs(begin: Int64s, end: Int64s, data: Bytes, longest: int) -> tuple[np.ndarray, np.ndarray]:
     """For each expression data[begin:end] the words of its program, or 0, and whether RE2 surely accepts it.
 
     Those with more bytes than `longest` are not read.
@@ -184,7 +183,7 @@ def measure_programs(
 
 
 @kernel
-def write_programs(begin: np.ndarray, end: np.ndarray, data: np.ndarray, place: np.ndarray, out: np.ndarray) -> None:
+def write_programs(begin: Int64s, end: Int64s, data: Bytes, place: Int64s, out: Uint64s) -> None:
     """Write the programs of expressions that have one, each from its place on."""
     program, parts, known = np.empty(_WORDS, np.uint64), np.empty((_DEPTH, 6), np.uint64), np.empty(_DEPTH, np.int64)
     for i in range(begin.size):

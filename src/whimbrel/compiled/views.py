@@ -8,12 +8,14 @@ tuple again. Whoever keeps the words must keep the arrays alive.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 from numba.np import numpy_support
+
+from whimbrel.compiled.arrays import element_and_dimensions
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -37,7 +39,7 @@ class TupleOfArrays(NamedTuple):
     """The type of a named tuple of C-contiguous arrays: dtype and dimensions of each."""
 
     name: type
-    dtypes: Sequence[str]
+    dtypes: Sequence[np.dtype[Any]]
     dims: Sequence[int]
     writeable: bool
 
@@ -49,29 +51,24 @@ class TupleOfArrays(NamedTuple):
     def type(self) -> types.NamedTuple:
         """Numba's type of the tuple."""
         arrays = [
-            types.Array(numpy_support.from_dtype(np.dtype(dtype)), dims, "C", readonly=not self.writeable)
+            types.Array(numpy_support.from_dtype(dtype), dims, "C", readonly=not self.writeable)
             for dtype, dims in zip(self.dtypes, self.dims, strict=True)
         ]
         return types.NamedTuple(arrays, self.name)  # type: ignore[no-untyped-call]
 
 
-def tuple_of_arrays(name: type, writeable: bool, others: dict[str, str]) -> TupleOfArrays:
-    """The kind of a named tuple whose arrays are int32 in one dimension, but for `others`: by type, the fields of it.
-
-    A type with two dimensions ends in `[,]`: `{"int64": "starts ends", "float64[,]": "scale"}`.
-    """
-    fields: tuple[str, ...] = name._fields  # type: ignore[attr-defined]
-    typed = {field: type for type, its_fields in others.items() for field in its_fields.split()}
-    types = [typed.get(field, "int32") for field in fields]
-    dims = [1 + type.endswith("[,]") for type in types]
-    return TupleOfArrays(name, [type.removesuffix("[,]") for type in types], dims, writeable)
+def tuple_of_arrays(name: type, writeable: bool) -> TupleOfArrays:
+    """The kind of a named tuple, by the annotations of its fields (`compiled/arrays.py`)."""
+    hints = get_type_hints(name, include_extras=True)
+    fields = [element_and_dimensions(hint) for hint in hints.values()]
+    return TupleOfArrays(name, [element for element, _ in fields], [dims for _, dims in fields], writeable)
 
 
 def words_of(kind: TupleOfArrays, arrays: Sequence[np.ndarray]) -> list[int]:
     """The addresses and shapes of the arrays, whose types are checked here: a kernel cannot check them."""
     words: list[int] = []
     for array, dtype, dims in zip(arrays, kind.dtypes, kind.dims, strict=True):
-        if array.dtype != np.dtype(dtype) or array.ndim != dims or not array.flags.c_contiguous:
+        if array.dtype != dtype or array.ndim != dims or not array.flags.c_contiguous:
             raise AssertionError(f"an array of {dtype} in {dims} dimensions, not {array.dtype} in {array.ndim}")
         words += [array.ctypes.data, *array.shape]
     return words

@@ -1,9 +1,10 @@
 """Compiling ahead of use: a second process that fills the cache, and the line that tells users why they wait.
 
 Where nothing is compiled yet, compiling is most of what the first load and the first match take. A `WarmUp` compiles
-some kernels in another process while this process compiles others. The first call of the kernel that is waited for
-waits for that process, compiles meanwhile what may be wanted next, and compiles for itself if nothing comes of it.
-Failures are silent: the only loss is time.
+kernels in another process. Who can do without kernels for a while does so while that process is compiling. Who cannot
+compiles others in this process; the first call of the kernel that is waited for waits until the other process has it,
+compiles meanwhile what may be wanted next, and compiles for itself if nothing comes of it. Failures are silent: the
+only loss is time.
 
 - At most one process per cache directory, by a lock on a file in it: many that start at once do not multiply.
 - None where there is one core, in a process of `multiprocessing`, where the cache cannot be written, where compiling
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from subprocess import DEVNULL, PIPE, Popen
 from typing import TYPE_CHECKING
 
 from whimbrel.storage.errors import Locked
@@ -34,6 +36,9 @@ SWITCH = "WHIMBREL_WARM_UP"
 """The environment variable that switches the second process off: 0."""
 PATIENCE = 120
 """Seconds to wait for the second process, at most: more than compiling takes on slow machines."""
+
+DONE = b"."
+"""What the second process writes once it has compiled the kernel that is waited for."""
 
 _told = False
 
@@ -73,6 +78,7 @@ class WarmUp:
         self._target = target
         self._meanwhile = meanwhile
         self._begun = threading.Lock()  # taken once, never released
+        self._process: Popen[bytes] | None = None
 
     def begin(self) -> None:
         """Start the process, unless it was started before or is not needed. Takes some milliseconds where it is."""
@@ -87,13 +93,21 @@ class WarmUp:
             if process is not None:
                 atexit.register(_end, process, os.getpid())
                 cache.awaited = partial(_wait, process, os.getpid(), self._meanwhile)
+                self._process = process
 
-    def run(self, compile_kernels: Callable[[], None]) -> None:
+    def is_compiling(self) -> bool:
+        """Whether the process that this process has started is still compiling."""
+        process = self._process
+        return process is not None and process.poll() is None
+
+    def run(self, compile_awaited: Callable[[], None], compile_others: Callable[[], None]) -> None:
         """What `target` calls in the second process: compile, if the cache is the same one, until the parent ends."""
         threading.Thread(target=_end_with_parent, daemon=True).start()
         cache = _cache_of(self._awaited)
         if cache is not None and cache.index_path == sys.argv[1]:
-            compile_kernels()
+            compile_awaited()
+            os.write(sys.stdout.fileno(), DONE)
+            compile_others()
         os._exit(0)
 
 
@@ -132,7 +146,7 @@ def _start(index: str, target: str) -> Popen[bytes] | None:
             SWITCH: "0",
             "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1",  # messages that nobody reads are coloured else
         }
-        return Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, env=environment, pass_fds=[lock.descriptor])
+        return Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, pass_fds=[lock.descriptor])
     finally:
         lock.release()  # the process has inherited it
 
@@ -142,16 +156,16 @@ def _wait(process: Popen[bytes], owner: int, meanwhile: Callable[[], None]) -> N
         if process.poll() is None:
             with suppress(Exception):
                 meanwhile()
-        try:
-            process.wait(PATIENCE)
-        except TimeoutExpired:
+        done = [] if process.stdout is None else [process.stdout]
+        if not select.select(done, [], [], PATIENCE)[0]:  # it has written DONE, or has ended
             _end(process, owner)
 
 
 def _end(process: Popen[bytes], owner: int) -> None:
     if os.getpid() == owner:
-        if process.stdin is not None:
-            process.stdin.close()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
         process.kill()
         process.wait()
 

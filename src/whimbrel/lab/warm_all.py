@@ -10,13 +10,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 
+from whimbrel.engine.first_use import sample_filters, use_index
 from whimbrel.engine.index import Index
 from whimbrel.lab.workloads import Workload, make
 from whimbrel.language.columnar.terms import SCANNED_FROM
-from whimbrel.model.patterns import has_regexes
 from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
 from whimbrel.overlay.simulation.simulate import Simulation
 from whimbrel.publications import IndexVersion, Publications, TransitionRules, Update, UpdateFormat
@@ -29,18 +28,6 @@ _WORKLOADS: dict[str, dict[str, int | float]] = {
     "hm": {"n": 3_000, "events": 300},
     "ranges": {"n": 3_000, "events": 300, "attributes": 20, "predicates": 5},
 }
-_FILTERS = [
-    "url LIKE '%.pdf'", "url LIKE '%error%'", "url LIKE 'a%b%c'", "url RLIKE 'a+|b'", "url NOT LIKE '%x'",
-    "ip IN CIDR '10.0.0.0/8'", "ip IN CIDR '::1/128'", "at >= TIMESTAMP '2026-01-01T00:00:00Z'", "a < b",
-    "tags CONTAINS ALL ('a', 'b')", "n IN (1, 2, 3)", "n BETWEEN 1 AND 5", "n != 3", "n IS NULL", "n IS MISSING",
-    "x > 1.5 OR y = TRUE", "d.e = 'f'", "d.e = 'f' AND d.g > 1", "n >= 9007199254740993", "NOT (n > 3 AND x < 2)",
-    "y IS NOT TRUE", "n\u00a0= 5",
-]  # fmt: skip
-_EVENTS: list[dict[str, object]] = [
-    {"url": "a.pdf", "ip": "10.1.1.1", "at": "2026-05-01T00:00:00Z", "a": 1, "b": 2, "tags": ["a", "b"], "n": 3},
-    {"url": "error", "ip": "::1", "n": None, "x": 2.5, "y": True, "d": {"e": "f"}, "tags": ["c"]},
-    {"n": 9007199254740993, "x": -1, "url": None, "tags": [None, "a"], "d": [{"e": "f", "g": 2}, {"e": "g"}]},
-]
 
 
 def warm_up(progress: Callable[[str], None] = lambda text: None) -> None:
@@ -54,7 +41,7 @@ def warm_up(progress: Callable[[str], None] = lambda text: None) -> None:
         progress(f"changing {name}")
         _change(workload)
     progress("patterns and types of columns")
-    _types()
+    use_index()
     progress("subject spaces")
     _spaces()
     progress("publications")
@@ -63,13 +50,9 @@ def warm_up(progress: Callable[[str], None] = lambda text: None) -> None:
     _overlay()
 
 
-def _filters() -> list[str]:
-    return [text for text in _FILTERS if has_regexes() or "RLIKE" not in text]
-
-
 def _load() -> None:
     """Load so many texts that compiled loops are worth compiling, of every kind of term; later loads use them too."""
-    some = _filters()
+    some = sample_filters()
     texts = [f"{some[row % len(some)]} AND share < {row / 7} AND id <= {row}" for row in range(SCANNED_FROM)]
     texts += [f"x {op} {number}" for op in ("<", "=") for number in ("1", "0.1", "1e-7", "-12345678901234")]
     for ids in (range(len(texts)), map(str, range(len(texts)))):
@@ -114,25 +97,6 @@ def _change(workload: Workload) -> None:
             one.merge()
             one.match(event)
     list(index)
-
-
-def _types() -> None:
-    index = Index(timestamps=["at"])
-    index.add_many(enumerate(_filters()))
-    index.match_batch(_EVENTS)
-    index.match_batch(b"\n".join(map(msgspec.json.encode, _EVENTS)))
-    for event in _EVENTS:
-        index.match(msgspec.json.encode(event))
-        index.match(event)
-        index.near_misses(event)
-    for kind in (pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.bool_(), pa.string()):
-        column = pa.array([1, 0, None, 1], pa.int8()).cast(kind)
-        texts = pa.array(["a.pdf", None, "10.0.0.1", "b"])
-        for text in (texts, texts.cast(pa.large_string()), texts.dictionary_encode(), texts.cast(pa.string_view())):
-            index.match_batch(pa.table({"n": column, "x": column, "url": text, "ip": text, "d.e": text}))
-    index.match_batch(pa.table({"at": ["2026-05-01T00:00:00Z", None]}))
-    lists = pa.array([["a"], [], None, ["b", "c"]])
-    index.match_batch(pa.table({"tags": lists, "url": lists, "n": pa.array([[1], [2, 3], None, []])}))
 
 
 def _spaces() -> None:

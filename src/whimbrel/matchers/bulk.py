@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s
 from whimbrel.language.columnar.terms import Conjunctions, ParsedMany, Term, parse_many
 from whimbrel.matchers.base import BaseMatcher, id_and_filter_lists
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import GONE
-from whimbrel.matchers.runs import Int32s
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription
 

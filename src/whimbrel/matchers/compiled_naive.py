@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s, Uint32s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
@@ -25,9 +25,7 @@ from whimbrel.matchers.conjunction_rows import (
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of
-
-Uint32s = npt.NDArray[np.uint32]
+from whimbrel.matchers.runs import bytes_of
 
 ANY_WIDTH = np.uint32(0xFFFFFFFF)
 """The width of an item that is a set: every rank passes the first test and goes on to the second."""

@@ -18,10 +18,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import inlined
 from whimbrel.language.columnar.terms import Conjunctions
 from whimbrel.matchers.event_grid import EventGrid
-from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
+from whimbrel.matchers.runs import offsets, take_runs, unique_runs
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import IntervalSet

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.matchers.conjunction_rows import ATTR, LOW, ConjunctionRows
 from whimbrel.matchers.event_grid import EventGrid
-from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
+from whimbrel.matchers.runs import offsets, take_runs, unique_runs
 
 EMPTY = -1
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
@@ -16,7 +17,7 @@ from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.predicate_clusters import CountArrays, HitCounts, Predicates, build_predicates, satisfied
 from whimbrel.matchers.recent_conjunctions import CountingMatcher, RecentConjunctions
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets
+from whimbrel.matchers.runs import bytes_of, offsets
 
 
 class RowsOf(NamedTuple):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
-from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.ranks.encoding.encoded_events import EncodedEvents
 
 MISSING = -1
@@ -51,7 +51,7 @@ def event_grid(encoded: EncodedEvents, attributes: int) -> EventGrid:
 
 
 @kernel
-def _put_first(offsets: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, first: np.ndarray) -> int:
+def _put_first(offsets: Int64s, attrs: Int32s, ranks: Int32s, first: Int32Matrix) -> int:
     """Write the first value of every attribute into the matrix; return how many values are left."""
     further = 0
     for event in range(first.shape[0]):
@@ -65,9 +65,7 @@ def _put_first(offsets: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, first:
 
 
 @kernel
-def _put_further(
-    offsets: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, attributes: int, starts: np.ndarray, more: np.ndarray
-) -> None:
+def _put_further(offsets: Int64s, attrs: Int32s, ranks: Int32s, attributes: int, starts: Int64s, more: Int32s) -> None:
     """Write all values but the first of each attribute into `more`, and where they start into `starts`.
 
     The values of one attribute stand side by side, but attributes need not come in order.

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.bulk import BulkMatcher
 from whimbrel.matchers.conjunction_rows import ConjunctionRows, compile_rows
 from whimbrel.matchers.constant_ranks import event_ranks
 from whimbrel.matchers.event_grid import MISSING, EventGrid, event_grid
-from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs
+from whimbrel.matchers.runs import offsets, take_runs
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.event_tables import as_arrow, rows_of

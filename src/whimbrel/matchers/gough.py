@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
@@ -22,7 +23,7 @@ from whimbrel.matchers.event_grid import MISSING, EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.option_checks import check_integer
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of
+from whimbrel.matchers.runs import bytes_of
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.limits import Limit
 

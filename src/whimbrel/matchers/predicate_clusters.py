@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper
 from whimbrel.matchers.conjunction_rows import (
@@ -30,7 +31,7 @@ from whimbrel.matchers.conjunction_rows import (
     in_set,
 )
 from whimbrel.matchers.event_grid import EventGrid
-from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs
+from whimbrel.matchers.runs import offsets, take_runs
 
 EQ, LT, LE, GT, GE, FROM, TO, NE, IN, OTHER = range(10)
 OPERATORS = 10

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
@@ -29,7 +30,7 @@ from whimbrel.matchers.option_checks import check_choice
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.predicate_clusters import CountArrays, HitCounts, Predicates, build_predicates, satisfied
 from whimbrel.matchers.recent_conjunctions import CountingMatcher, RecentConjunctions
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets, take_runs, unique_runs
+from whimbrel.matchers.runs import bytes_of, offsets, take_runs, unique_runs
 
 
 class Residuals(NamedTuple):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel
 
-Int32s: TypeAlias = npt.NDArray[np.int32]
-Int64s: TypeAlias = npt.NDArray[np.int64]
 Cells = TypeVar("Cells", Int32s, Int64s)
 
 

@@ -6,19 +6,16 @@ The seed of the hash is random and secret, so that nobody can choose keys that c
 from __future__ import annotations
 
 import secrets
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.ids.id_kernels import hash_text, home_place, is_same_text
 from whimbrel.ranks.arrow import values_of
-
-Bytes: TypeAlias = NDArray[np.uint8]
-Int32s: TypeAlias = NDArray[np.int32]
-Int64s: TypeAlias = NDArray[np.int64]
 
 
 class KeyNumbers:
@@ -83,7 +80,7 @@ def _content(keys: pa.Array) -> tuple[Bytes, NDArray[Any]]:
 @kernel
 def _place(content: Bytes, start: int, stop: int, own: Bytes, ends: Int64s, table: Int32s, seed: int) -> np.int64:
     """The place of a key in the hash table, or the free place where it belongs."""
-    at = home_place(hash_text(content, start, stop, seed), table.size)
+    at: np.int64 = home_place(hash_text(content, start, stop, seed), table.size)
     while table[at] != 0 and not is_same_text(own, ends, table[at] - 1, content, start, stop):
         at = at + 1 if at + 1 < table.size else np.int64(0)
     return at

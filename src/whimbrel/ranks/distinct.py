@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Floats, Int32s
 from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only
 from whimbrel.ranks.string_kernels import string_words
@@ -162,8 +163,8 @@ def float_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 @kernel
 def place_floats(
-    values: np.ndarray, low: float, scale: float, steps: np.ndarray, ordered: np.ndarray, rows: np.ndarray,
-    places: np.ndarray,
+    values: Floats, low: float, scale: float, steps: Int32s, ordered: Floats, rows: Int32s,
+    places: Int32s,
 ) -> int:  # fmt: skip
     """Sort values into steps of equal width, then within each. Returns how many are distinct, 0 if a step is full."""
     for i in range(values.size):

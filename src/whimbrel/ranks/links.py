@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.compiled.arrays import ByteMatrix, Bytes, Floats, Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel, quick_kernel
 from whimbrel.compiled.views import read_only, tuple_of_arrays, view, words_of
 from whimbrel.model.event import Event
@@ -42,12 +43,12 @@ SEVERAL_LINKED = 1 << 40
 class LinkArrays(NamedTuple):
     """The compared pairs as arrays."""
 
-    links: np.ndarray  # int32[n, 3]: the derived attribute, and the two
-    ranks: np.ndarray  # int32[n, 5]: the ranks of the values of the derived attribute
-    bases: np.ndarray  # int32[A, 5]: where the ranks of each type begin
+    links: Int32Matrix  # [n, 3]: the derived attribute, and the two
+    ranks: Int32Matrix  # [n, 5]: the ranks of the values of the derived attribute
+    bases: Int32Matrix  # [A, 5]: where the ranks of each type begin
 
 
-LINKS = tuple_of_arrays(LinkArrays, False, {"int32[,]": "links ranks bases"})
+LINKS = tuple_of_arrays(LinkArrays, False)
 _entries, _links = view(ENTRIES), view(LINKS)
 
 Texts = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -231,7 +232,7 @@ def kept_texts(entries: Entries) -> Texts:
 
 
 @quick_kernel
-def append_links(words: np.ndarray, link_words: np.ndarray, count: int, texts: int) -> int:
+def append_links(words: Int64s, link_words: Int64s, count: int, texts: int) -> int:
     """Append how each pair compares to the entries of one event. Returns what `EventLinks.append_read` does."""
     entries, arrays = _entries(words, ENTRIES_AT), _links(link_words, 0)
     pairs = arrays.links.shape[0]
@@ -260,8 +261,8 @@ def append_links(words: np.ndarray, link_words: np.ndarray, count: int, texts: i
 
 @kernel
 def compare_entries(
-    attrs: np.ndarray, cells: np.ndarray, bits: np.ndarray, ends: np.ndarray, text_entries: np.ndarray,
-    text_ends: np.ndarray, text_data: np.ndarray, links: np.ndarray, bases: np.ndarray, codes: np.ndarray,
+    attrs: Int32s, cells: Floats, bits: Int64s, ends: Int64s, text_entries: Int64s,
+    text_ends: Int64s, text_data: Bytes, links: Int32Matrix, bases: Int32Matrix, codes: ByteMatrix,
 ) -> None:  # fmt: skip
     """Write how each pair compares in each event, given the entries of events, and the texts of some entries."""
     _compare_events(
@@ -271,8 +272,8 @@ def compare_entries(
 
 @helper
 def _compare_events(
-    attrs: np.ndarray, cells: np.ndarray, bits: np.ndarray, ends: np.ndarray, text_entries: np.ndarray, texts: int,
-    text_ends: np.ndarray, text_data: np.ndarray, links: np.ndarray, bases: np.ndarray, codes: np.ndarray,
+    attrs: Int32s, cells: Floats, bits: Int64s, ends: Int64s, text_entries: Int64s, texts: int,
+    text_ends: Int64s, text_data: Bytes, links: Int32Matrix, bases: Int32Matrix, codes: ByteMatrix,
 ) -> None:  # fmt: skip
     place = np.full(bases.shape[0], -1, np.int64)  # of the value of an attribute; -2: it has several
     text_of = np.full(ends[ends.size - 1], -1, np.int64)
@@ -298,8 +299,8 @@ def _compare_events(
 
 @helper
 def _compare_two(
-    i: int, j: int, attrs: np.ndarray, cells: np.ndarray, bits: np.ndarray, text_of: np.ndarray, text_ends: np.ndarray,
-    text_data: np.ndarray, bases: np.ndarray,
+    i: int, j: int, attrs: Int32s, cells: Floats, bits: Int64s, text_of: Int64s, text_ends: Int64s,
+    text_data: Bytes, bases: Int32Matrix,
 ) -> int:  # fmt: skip
     """How the values of two entries compare, or _UNKNOWN."""
     x, y = cells[i], cells[j]
@@ -326,7 +327,7 @@ def _compare_two(
 
 
 @helper
-def _type_of(cell: float, box: int, bases: np.ndarray) -> int:
+def _type_of(cell: float, box: int, bases: Int32s) -> int:
     """The type of a value that is not null."""
     if not np.isnan(cell):
         return NUMBER

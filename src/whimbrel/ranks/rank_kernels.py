@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, FloatMatrix, Floats, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import Integer, lower_bound
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import helper, inlined, kernel
@@ -24,7 +25,7 @@ _FEW = 32
 
 
 @kernel
-def rank_by_table(values: np.ndarray, table: np.ndarray, low: int, base: int, out: np.ndarray) -> None:
+def rank_by_table(values: Int64s, table: Int32s, low: int, base: int, out: Int32s) -> None:
     """Write the ranks of integers, listed in a table for the range of the constants: `table[v - low]`."""
     last = table.shape[0] - 1
     high = low + last
@@ -37,8 +38,8 @@ def rank_by_table(values: np.ndarray, table: np.ndarray, low: int, base: int, ou
 
 @kernel
 def rank_by_search(
-    values: np.ndarray, constants: np.ndarray, buckets: np.ndarray, origin: float, scale: float, base: int,
-    missing: int, out: np.ndarray,
+    values: Floats | Int64s, constants: Floats | Int64s, buckets: Int32s, origin: float, scale: float, base: int,
+    missing: int, out: Int32s,
 ) -> None:  # fmt: skip
     """Write ranks by binary search within the bucket of each value; NaN becomes `missing`."""
     count = constants.shape[0]
@@ -62,8 +63,8 @@ def rank_by_search(
 
 @kernel
 def rank_cells(
-    attrs: np.ndarray, cells: np.ndarray, bits: np.ndarray, numbers: Numbers, offsets: np.ndarray,
-    out_attrs: np.ndarray, out: np.ndarray,
+    attrs: Int32s, cells: Floats, bits: Int64s, numbers: Numbers, offsets: Int64s,
+    out_attrs: Int32s, out: Int32s,
 ) -> None:  # fmt: skip
     """Write the attributes and ranks of the entries of single events; update `offsets`, as some are left out.
 
@@ -99,7 +100,7 @@ def rank_cells(
 
 
 @helper
-def _bucket(value: float, attr: int, scale: np.ndarray, count: int) -> int:
+def _bucket(value: float, attr: int, scale: FloatMatrix, count: int) -> int:
     """The bucket of a number; a higher number never gets a lower bucket."""
     place = (value - scale[attr, 0]) * scale[attr, 1]
     return 0 if not place > 0 else (count - 1 if place >= count - 1 else int(place))
@@ -107,7 +108,7 @@ def _bucket(value: float, attr: int, scale: np.ndarray, count: int) -> int:
 
 @kernel
 def number_buckets(
-    kinds: np.ndarray, starts: np.ndarray, integers: np.ndarray, floats: np.ndarray
+    kinds: Bytes, starts: Int64s, integers: Int64s, floats: Floats
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Build `first`, `buckets` and `scale` of `Numbers`, with one bucket for two numbers of an attribute."""
     attributes = kinds.shape[0]
@@ -139,7 +140,7 @@ def number_buckets(
 
 
 @kernel
-def number_tables(kinds: np.ndarray, starts: np.ndarray, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def number_tables(kinds: Bytes, starts: Int64s, integers: Int64s) -> tuple[np.ndarray, np.ndarray]:
     """Build `table_first` and `table` of `Numbers`, for integers of which at least every eighth is a number."""
     attributes = kinds.shape[0]
     first = np.zeros(attributes + 1, np.int64)
@@ -230,7 +231,7 @@ def rank_time(time: Integer, attr: Integer, reading: Reading) -> int:
 
 
 @kernel
-def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -> None:
+def mask_nulls(bitmap: Bytes, offset: int, missing: int, out: Int32s) -> None:
     """Write `missing` where the validity bitmap has a zero; eight cells at a time, without a branch."""
     other = np.int32(missing)
     shift, last = offset & 7, bitmap.shape[0] - 1
@@ -249,8 +250,8 @@ def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -
 
 @kernel
 def append_runs(
-    starts: np.ndarray, ends: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, fill: np.ndarray,
-    out_attrs: np.ndarray, out_ranks: np.ndarray,
+    starts: Int64s, ends: Int64s, attrs: Int32s, ranks: Int32s, fill: Int64s,
+    out_attrs: Int32s, out_ranks: Int32s,
 ) -> None:  # fmt: skip
     """Copy the entries starts[e]:ends[e] of each event to place fill[e] of `out_*`, and move `fill` behind them."""
     for e in range(fill.shape[0]):
@@ -264,8 +265,8 @@ def append_runs(
 
 @kernel
 def pack(
-    cells: np.ndarray, rows: int, attrs: np.ndarray, list_attrs: np.ndarray, list_places: np.ndarray,
-    list_starts: np.ndarray, list_ends: np.ndarray, list_ranks: np.ndarray,
+    cells: Int32Matrix, rows: int, attrs: Int32s, list_attrs: Int32s, list_places: Int64s,
+    list_starts: Int64Matrix, list_ends: Int64Matrix, list_ranks: Int32s,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Turn columns of ranks, sorted by attribute, into the entries of each event: offsets, attributes, ranks.
 

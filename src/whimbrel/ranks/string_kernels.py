@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s, Uint64s
 from whimbrel.compiled.helpers import Integer, are_equal, item, load_word, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.ranks.kernel_arrays import Reading
@@ -30,7 +31,7 @@ _AHEAD = 64
 
 
 @helper
-def _hash(data: np.ndarray, start: int, end: int) -> np.int64:
+def _hash(data: Bytes, start: int, end: int) -> np.int64:
     """The hash of the bytes from `start` to `end`, 31 bits."""
     h = _FNV_START
     for at in range(start, end):
@@ -39,7 +40,7 @@ def _hash(data: np.ndarray, start: int, end: int) -> np.int64:
 
 
 @kernel
-def fill_hash_table(offsets: np.ndarray, data: np.ndarray, table: np.ndarray) -> None:
+def fill_hash_table(offsets: Int64s, data: Bytes, table: Int32s) -> None:
     """Fill the hash table of strings. An entry is the index + 1 of a string, or 0."""
     mask = table.shape[0] - 1
     for index in range(offsets.size - 1):
@@ -51,8 +52,8 @@ def fill_hash_table(offsets: np.ndarray, data: np.ndarray, table: np.ndarray) ->
 
 @kernel
 def rank_strings(
-    offsets: np.ndarray, data: np.ndarray, table: np.ndarray, first: int, count: int, known_offsets: np.ndarray,
-    known: np.ndarray, base: int, ordered: int, out: np.ndarray,
+    offsets: Int64s, data: Bytes, table: Int32s, first: int, count: int, known_offsets: Int64s,
+    known: Bytes, base: int, ordered: int, out: Int32s,
 ) -> None:  # fmt: skip
     """Write the ranks of strings: by a hash lookup, and for unknown strings of an ordered attribute by binary search.
 
@@ -107,7 +108,7 @@ def short_word(word: np.uint64, length: int) -> np.uint64:
 
 
 @inlined
-def load_short(data: np.ndarray, at: int, length: int) -> np.uint64:
+def load_short(data: Bytes, at: int, length: int) -> np.uint64:
     """The word of a short string, which nothing may follow."""
     if at + 8 <= data.size:
         return short_word(load_word(data, at), length)
@@ -125,7 +126,7 @@ def mixed(word: np.uint64) -> np.uint64:
 
 
 @kernel
-def fill_short_table(offsets: np.ndarray, data: np.ndarray, first: int, count: int, table: np.ndarray) -> None:
+def fill_short_table(offsets: Int64s, data: Bytes, first: int, count: int, table: Int64s) -> None:
     """Fill a table of the short ones of `count` strings: in pairs, the word of a string and its index + 1, or 0."""
     mask = table.size // 2 - 1
     for index in range(count):
@@ -157,7 +158,7 @@ def short_tables(start: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tu
 
 
 @inlined
-def _find_short(word: np.uint64, table: np.ndarray, begin: int, end: int) -> int:
+def _find_short(word: np.uint64, table: Int64s, begin: int, end: int) -> int:
     """The index + 1 of a short string in the table of an attribute, table[begin:end]; 0 if it is not there."""
     mask = (end - begin) // 2 - 1
     slot = np.int64(mixed(word)) & mask
@@ -169,7 +170,7 @@ def _find_short(word: np.uint64, table: np.ndarray, begin: int, end: int) -> int
 
 
 @inlined
-def _find_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: Reading) -> int:
+def _find_string(data: Bytes, at: int, length: int, attr: Integer, reading: Reading) -> int:
     """The index + 1 of a string among the constants of an attribute; 0 if it is none of them."""
     begin, end = item(reading.short_first, attr), item(reading.short_first, attr + 1)
     if length <= SHORT and begin < end:
@@ -191,7 +192,7 @@ def _find_string(data: np.ndarray, at: int, length: int, attr: Integer, reading:
 
 
 @inlined
-def rank_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: Reading) -> int:
+def rank_string(data: Bytes, at: int, length: int, attr: Integer, reading: Reading) -> int:
     """The rank of one string, as `rank_strings` gives it."""
     found = _find_string(data, at, length, attr, reading)
     first, last = item(reading.first, attr), item(reading.first, attr + 1)
@@ -204,9 +205,7 @@ def rank_string(data: np.ndarray, at: int, length: int, attr: Integer, reading: 
 
 
 @helper
-def _gap(
-    data: np.ndarray, start: int, length: int, first: int, count: int, known_offsets: np.ndarray, known: np.ndarray
-) -> int:
+def _gap(data: Bytes, start: int, length: int, first: int, count: int, known_offsets: Int64s, known: Bytes) -> int:
     """The number of known strings below a string that is none of them."""
     low, high = 0, count
     while low < high:
@@ -223,7 +222,7 @@ def _gap(
 
 
 @kernel
-def string_words(offsets: np.ndarray, data: np.ndarray, rows: np.ndarray, depth: int, out: np.ndarray) -> None:
+def string_words(offsets: Int64s, data: Bytes, rows: Int64s, depth: int, out: Uint64s) -> None:
     """Write seven bytes of each string, from `depth` on, as a number that sorts as they do.
 
     The lowest byte is the number of bytes that are there, or 8 if more follow. So a string sorts before the same string

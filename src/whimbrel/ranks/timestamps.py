@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import helper, kernel
 
@@ -16,7 +17,7 @@ _LAST_SECOND = 9_223_372_035 - 86_400
 
 
 @helper
-def _digits(data: np.ndarray, start: int, end: int) -> Integer:
+def _digits(data: Bytes, start: int, end: int) -> Integer:
     """The number that ASCII digits spell, or a negative one if some byte is no digit."""
     number: Integer = 0
     for at in range(start, end):
@@ -28,7 +29,7 @@ def _digits(data: np.ndarray, start: int, end: int) -> Integer:
 
 
 @helper
-def _seconds_of_day(data: np.ndarray, start: int) -> Integer:
+def _seconds_of_day(data: Bytes, start: int) -> Integer:
     """The seconds from 1970 to the midnight of `2026-01-31`, or ODD_TIME."""
     year, month, day = (
         _digits(data, start, start + 4),
@@ -49,7 +50,7 @@ def _seconds_of_day(data: np.ndarray, start: int) -> Integer:
 
 
 @helper
-def _zone(data: np.ndarray, start: int, end: int) -> Integer:
+def _zone(data: Bytes, start: int, end: int) -> Integer:
     """The seconds that `Z`, `+01:00`, `+0100`, `+01` or nothing is ahead of UTC, or ODD_TIME."""
     size = end - start
     if size == 0 or (size == 1 and data[start] | 32 == 122):
@@ -68,7 +69,7 @@ def _zone(data: np.ndarray, start: int, end: int) -> Integer:
 
 
 @helper
-def parse_time(data: np.ndarray, start: int, end: int) -> Integer:
+def parse_time(data: Bytes, start: int, end: int) -> Integer:
     """The nanoseconds from 1970 of the text in data[start:end], or ODD_TIME."""
     size = end - start
     if size != 10 and size < 16:
@@ -109,7 +110,7 @@ def parse_time(data: np.ndarray, start: int, end: int) -> Integer:
 
 
 @kernel
-def parse_times(offsets: np.ndarray, data: np.ndarray, out: np.ndarray, odd: np.ndarray) -> None:
+def parse_times(offsets: Int64s, data: Bytes, out: Int64s, odd: Bytes) -> None:
     """Write the nanoseconds of texts, given by n + 1 offsets into their bytes; mark odd ones, whose value is 0."""
     for i in range(offsets.shape[0] - 1):
         time = parse_time(data, offsets[i], offsets[i + 1])

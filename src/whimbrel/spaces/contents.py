@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from whimbrel.spaces.index.region_arrays import Int32s, Regions
+from whimbrel.compiled.arrays import Int32s
+from whimbrel.spaces.index.region_arrays import Regions
 from whimbrel.spaces.members import COMPLEX, Members
 from whimbrel.spaces.notifications import Content
 from whimbrel.spaces.space_definitions import RegionReader, read_all

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s
 from whimbrel.model.values import is_text
 from whimbrel.spaces.errors import KeyExists, KeyKindError, UnknownKey
 from whimbrel.spaces.index.dimension_index import DimensionIndex
-from whimbrel.spaces.index.region_arrays import Int32s, Regions, resized
+from whimbrel.spaces.index.region_arrays import Regions, resized
 from whimbrel.spaces.notifications import Key
 
 WANTS_LEAVES, COMPLEX, REMEMBERED, HIDDEN = 1, 2, 4, 8

@@ -17,8 +17,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s
 from whimbrel.spaces.errors import SpaceOptionError
-from whimbrel.spaces.index.region_arrays import Int32s, Regions
+from whimbrel.spaces.index.region_arrays import Regions
 from whimbrel.spaces.interval import Interval
 from whimbrel.spaces.members import ALL, COMPLEX, HIDDEN, Members
 from whimbrel.spaces.space_definitions import Definitions, read_all

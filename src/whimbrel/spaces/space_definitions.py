@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from whimbrel.compiled.arrays import Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.limits import Limit
 from whimbrel.spaces.dimension_domains import (
@@ -16,20 +17,19 @@ from whimbrel.spaces.dimension_domains import (
     DimensionDomain,
     IntegerDomain,
     NumberDomain,
+    NumericDomain,
     StringDomain,
     TimestampDomain,
     encode,
     float_codes,
 )
 from whimbrel.spaces.errors import EmptyRegion, RegionError, SpaceConflict, UnknownDimension, UnknownSpace
-from whimbrel.spaces.index.region_arrays import HIGH, LOW, Int64s, Regions
+from whimbrel.spaces.index.region_arrays import HIGH, LOW, Regions, offsets
 from whimbrel.spaces.interval import Interval
 from whimbrel.spaces.notifications import Key
 from whimbrel.spaces.schema_domains import (
     DimensionType,
     PlainType,
-    RangedIntegerDomain,
-    RangedNumberDomain,
     dimension_domain,
     plain_type,
 )
@@ -110,7 +110,7 @@ class Definitions:
                 self.domains.append(dimension_domain(kind))
                 self._types.append(plain_type(kind))
         self.strings = [(number, each) for number, each in enumerate(self.domains) if isinstance(each, StringDomain)]
-        self._is_number = np.array([type(domain) is NumberDomain for domain in self.domains])
+        self._is_number = np.array([isinstance(each, NumberDomain) and each.limits is None for each in self.domains])
         self.spaces[space] = [self._number[name] for name in dimensions]
 
     def dimensions(self, space: str) -> dict[str, PlainType]:
@@ -174,8 +174,7 @@ class Definitions:
             numbers = np.array(values, np.float64)
         except (KeyError, OverflowError):
             return None
-        start = np.zeros(len(regions) + 1, np.int64)
-        np.cumsum([len(region) for region in regions], out=start[1:])
+        start = offsets([len(region) for region in regions])
         largest = float(EXACT) if int in kinds else _LARGEST
         cells, is_done = _point_cells(start, dimensions, numbers, self._is_number, largest)
         return Regions(start, cells) if is_done else None
@@ -245,15 +244,13 @@ def encode_columns(columns: Columns, definitions: Definitions, partial: bool) ->
     cells = np.empty((count, len(parts), 3), np.int64)
     for place, (number, low, high, _) in enumerate(parts):
         cells[:, place, 0], cells[:, place, 1], cells[:, place, 2] = number, low, high
-    start = np.zeros(count + 1, np.int64)
-    np.cumsum(lengths, out=start[1:])
-    return Regions(start, cells[known] if parts else np.zeros((0, 3), np.int64))
+    return Regions(offsets(lengths), cells[known] if parts else np.zeros((0, 3), np.int64))
 
 
 def _codes(array: NDArray[Any], domain: DimensionDomain, path: str) -> tuple[Int64s, NDArray[np.bool_]]:
     """The low cuts of values, and which values are not NaN or NaT."""
     kind = array.dtype.kind
-    if isinstance(domain, RangedNumberDomain | RangedIntegerDomain) and kind in "iuf":
+    if isinstance(domain, NumericDomain) and domain.limits is not None and kind in "iuf":
         for value in array[~np.isnan(array)].tolist():
             domain.cut(value, False, path)
     if isinstance(domain, TimestampDomain) and kind == "M":

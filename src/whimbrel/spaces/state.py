@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.spaces.contents import ContentTracker, WrittenContent
 from whimbrel.spaces.dwell_subscriptions import DwellSubscriptions, SubscriptionOptions
-from whimbrel.spaces.index.region_arrays import Int32s, Int64s, Regions
+from whimbrel.spaces.index.region_arrays import Regions
 from whimbrel.spaces.members import ALL, HIDDEN, REMEMBERED, WANTS_LEAVES, Members, NewMembers
 from whimbrel.spaces.notifications import DELETE, ENTER, LEAVE, Key, NotificationBuilder
 from whimbrel.spaces.pair_matching import PairMatching, RegionFilters

@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s
 from whimbrel.spaces.dimension_domains import widened
 from whimbrel.spaces.dwell_subscriptions import SubscriptionOptions
 from whimbrel.spaces.errors import EmptyRegion, KeyExists, RegionError, SpaceOptionError
-from whimbrel.spaces.index.region_arrays import Int32s, Regions
+from whimbrel.spaces.index.region_arrays import Regions
 from whimbrel.spaces.index.region_rows import changed
 from whimbrel.spaces.members import COMPLEX, Members, NewMembers
 from whimbrel.spaces.notifications import Key

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s, Uint32s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.compiled.views import view
 from whimbrel.engine.access.registry import GROUPS, KEYS, PLACES
@@ -33,7 +34,7 @@ _scratch, _task, _entries, _numbers = map(view, (SCRATCH, TASK, ENTRIES, NUMBERS
 
 
 @inlined
-def _append_always(always: np.ndarray, out: np.ndarray, n: int) -> int:
+def _append_always(always: Int32s, out: Int32s, n: int) -> int:
     """Append the rows that every event matches; return the new length, or -1 if `out` is full."""
     if n + always.size > out.size:
         return -1
@@ -43,9 +44,7 @@ def _append_always(always: np.ndarray, out: np.ndarray, n: int) -> int:
 
 
 @inlined
-def _append_found(
-    found: np.ndarray, begin: int, end: int, stamp: np.ndarray, event: EventState, out: np.ndarray, n: int
-) -> int:
+def _append_found(found: Int32s, begin: int, end: int, stamp: Uint32s, event: EventState, out: Int32s, n: int) -> int:
     """Append found[begin:end], what a key found for one event; return the new length, or -1 if `out` is full."""
     if n < 0 or begin < 0 or n + end - begin > out.size:
         return -1
@@ -94,7 +93,7 @@ _arrays, _blocks, _rows = _chained()
 
 
 @kernel
-def match(words: np.ndarray, first: int, count: int, is_single: bool) -> int:
+def match(words: Int64s, first: int, count: int, is_single: bool) -> int:
     """Match events first .. first + count of the task, or a single event given as `count` entries without ranks.
 
     The rows of event e end at ends[e + 1]; those of a single event are sorted, if they are at most SORTED. Returns the
@@ -134,7 +133,7 @@ def match(words: np.ndarray, first: int, count: int, is_single: bool) -> int:
 
 
 @inlined
-def _sort(rows: np.ndarray, count: int) -> None:
+def _sort(rows: Int32s, count: int) -> None:
     """Sort the first rows by insertion: they are few, and each key finds its own in order."""
     for i in range(1, count):
         row, at = rows[i], i

@@ -1,8 +1,10 @@
-"""Which kernels of the engine are compiled in a second process while the first load compiles its own.
+"""Which kernels of the engine a second process compiles where nothing is compiled yet, and in which order.
 
-`Index.add_many` begins it, as does an index that makes its head a segment; the first call of `match` waits for it. It
-begins with the kernels of chunks, which loading uses last, so that both processes are done at about the same time. The
-one that waits compiles what encodes tables.
+`Index.add_many` begins it, as does an index whose head is due to become a segment. A small index goes on evaluating
+its filters while the process runs (`is_evaluated` in `engine/live/segment_set.py`). A large one compiles what loading
+needs itself, and its first call of `match` waits for the process. That begins with the kernels of chunks, which loading
+uses last, and with `match`, so that both are done at about the same time; the one that waits compiles what encodes
+tables. Then the process compiles all that the first use of an index needs (`engine/first_use.py`).
 """
 
 from __future__ import annotations
@@ -22,12 +24,8 @@ from whimbrel.ranks.dictionary_builder import Constants, build_dictionary
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
 
 
-def compile_all() -> None:
-    """Compile all kernels; the second process calls it."""
-    WARM_UP.run(_compile_kernels)
-
-
-def _compile_kernels() -> None:
+def compile_for_matching() -> None:
+    """Compile what the first match waits for."""
     with suppress(Exception):
         compile_chunks()
     compile_match()
@@ -57,4 +55,4 @@ def compile_chunks() -> None:
     lay_out(plan)
 
 
-WARM_UP = WarmUp(match, f"{__name__}:compile_all", compile_table_encoding)
+WARM_UP = WarmUp(match, "whimbrel.engine.first_use:compile_all", compile_table_encoding)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.compiled.views import tuple_of_arrays, view, words_of
 from whimbrel.engine.access.kernel import SCRATCH_AT, TASK_AT
@@ -38,11 +39,11 @@ FIRST, END, ENTRY, ROW, IS_EXACT = range(5)
 class Checks(NamedTuple):
     """The arrays of a table."""
 
-    conjunctions: np.ndarray  # int32[c, 5]
-    checks: np.ndarray  # int32[k, 6]
+    conjunctions: Int32Matrix  # [c, 5]
+    checks: Int32Matrix  # [k, 6]
 
 
-CHECKS = tuple_of_arrays(Checks, True, {"int32[,]": "conjunctions checks"})
+CHECKS = tuple_of_arrays(Checks, True)
 
 Span = tuple[int, int, int, int]
 """The ends of an outer and of an inner rank interval."""
@@ -185,9 +186,7 @@ _checks, _scratch, _task = map(view, (CHECKS, SCRATCH, TASK))
 
 
 @kernel
-def search_checks(
-    table: np.ndarray, words: np.ndarray, count: int, size: int, events: int, ends: np.ndarray, out: np.ndarray
-) -> int:
+def search_checks(table: Int64s, words: Int64s, count: int, size: int, events: int, ends: Int64s, out: Int32s) -> int:
     """Find the entries below number `size` that the first events of a task may match; return how many are found.
 
     `table` has the words of a table of `count` conjunctions, `words` those of `match`, whose events have ranks. Rows
@@ -230,9 +229,7 @@ def search_checks(
 
 
 @inlined
-def _holds(
-    checks: np.ndarray, first: int, last: int, value: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, end: int
-) -> int:
+def _holds(checks: Int32Matrix, first: int, last: int, value: Int32s, attrs: Int32s, ranks: Int32s, end: int) -> int:
     """Whether the event, whose entries end at `end`, passes checks: 0 no, 1 perhaps, 2 for certain."""
     held, one = 2, 0
     for k in range(first, last):
@@ -253,7 +250,7 @@ def _holds(
 
 
 @inlined
-def _is_inside(checks: np.ndarray, k: int, rank: int) -> int:
+def _is_inside(checks: Int32Matrix, k: int, rank: int) -> int:
     if rank < checks[k, LOW] or rank > checks[k, HIGH]:
         return 0
     return 2 if checks[k, SURE_LOW] <= rank <= checks[k, SURE_HIGH] else 1

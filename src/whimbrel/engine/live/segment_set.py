@@ -8,6 +8,7 @@ they find and never wait.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ HEAD = 1_024
 """Subscriptions that the head holds before it becomes a segment."""
 HEAD_NS = 10_000_000
 """Nanoseconds that searches may spend on the head, beyond what a segment would cost them, before it becomes one."""
+COLD_NS = 2_000_000_000
+"""The same while another process compiles the kernels that a segment needs: a small index does not wait for them."""
 FANOUT = 4
 """Segments of like size that are merged into one."""
 SEGMENT_NS, ENTRY_NS = 5_000, 7
@@ -67,14 +70,17 @@ class SegmentSet:
         return snapshot
 
     def _ready(self, snapshot: Snapshot) -> Snapshot:
-        if not snapshot.head_size or snapshot.head.spent <= HEAD_NS:
+        if not snapshot.head_size or snapshot.head.spent <= HEAD_NS or is_evaluated(snapshot):
             return snapshot
         return self._flushed() or snapshot
 
     def ready_for_batch(self) -> Snapshot:
-        """A snapshot for many events. If it has a head it has segments too, in whose ranks the head is searched."""
+        """A snapshot for many events. If it has a head it has segments too, in whose ranks the head is searched.
+
+        Where kernels are being compiled it may have a head alone, as long as `is_evaluated` says so.
+        """
         snapshot = self._ready(self.snapshot)
-        return snapshot if snapshot.segments else self.compiled()
+        return snapshot if snapshot.segments or is_evaluated(snapshot) else self.compiled()
 
     def searched(self, snapshot: Snapshot, events: int, segment_ns: int) -> None:
         """Count that some events of a batch were matched, each of which one more segment costs `segment_ns`."""
@@ -133,6 +139,18 @@ class SegmentSet:
             self.flush()
         elif died is not None and self._is_time_to_count():
             self._merge_soon()
+
+    def append_many(self, first: int, filters: Sequence[Filter]) -> None:
+        """Put filters into the head as the newest rows, from `first` on."""
+        old, rows = self.snapshot, first + len(filters)
+        old.head.entries.extend(map(HeadEntry, range(first, rows), filters))
+        died, moved = _grown(old.died, rows), _grown(old.moved, rows)
+        self.snapshot = replace(old, head_size=len(old.head.entries), rows=rows, died=died, moved=moved)
+
+    def can_wait(self, more: int) -> bool:
+        """Whether so many more subscriptions may stay in the head because the kernels are being compiled."""
+        size = self.snapshot.head_size + more
+        return not self.snapshot.segments and size < HEAD and WARM_UP.is_compiling()
 
     def install(self, segment: Segment, rows: int) -> None:
         """Make the segment of a bulk load visible; the index then has `rows` rows."""
@@ -263,6 +281,14 @@ class SegmentSet:
                 self._before[id(merged)] = self._on_each - left
                 self.snapshot = _without_deaths(replace(now, segments=(*kept, merged)))
         return True
+
+
+def is_evaluated(snapshot: Snapshot) -> bool:
+    """Whether the filters of an index without segments are to be evaluated, because its kernels are being compiled."""
+    if snapshot.segments or not 0 < snapshot.head_size < HEAD or snapshot.head.spent > COLD_NS:
+        return False
+    WARM_UP.begin()
+    return WARM_UP.is_compiling()
 
 
 def _without_deaths(snapshot: Snapshot) -> Snapshot:

@@ -66,12 +66,16 @@ class SubscriptionSet:
         with self.segments.lock:
             first = self.ids.rows
             rows = (first + np.cumsum(chosen) - 1).astype(np.int32)
-            segment = Segment.of_parsed(parsed, rows, self.segments.sample)
+            can_wait = len(parsed.filters) == len(rows) and self.segments.can_wait(len(rows))
+            segment = None if can_wait else Segment.of_parsed(parsed, rows, self.segments.sample)
             added = batch if chosen.all() else batch.only(chosen)
             with self._naming:
                 self.ids.add_many(added.ids)
                 self.texts.append_many(first, added.texts, added.dialects)
-            self.segments.install(segment, self.ids.rows)
+            if segment is None:
+                self.segments.append_many(first, [filter for _, filter in sorted(parsed.filters.items())])
+            else:
+                self.segments.install(segment, self.ids.rows)
 
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""

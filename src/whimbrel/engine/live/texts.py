@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whimbrel.compiled.arrays import Bytes
 from whimbrel.ranks.arrow import large_strings, string_buffers, widened
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Arrays = dict[str, NDArray[Any]]
-Bytes = NDArray[np.uint8]
 
 _TAIL = 4096  # texts
 _CHUNK = 1 << 24  # bytes of text, unless one text is longer

@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.decoding import packed_parts
@@ -46,7 +47,7 @@ def linked_rows(segment: Segment) -> np.ndarray:
 
 
 @kernel
-def is_in(rows: np.ndarray, sorted_rows: np.ndarray) -> np.ndarray:
+def is_in(rows: Int32s, sorted_rows: Int32s) -> np.ndarray:
     """Which rows are among the others, as a mask."""
     mask = np.zeros(rows.size, np.bool_)
     for i in range(rows.size):
@@ -70,9 +71,7 @@ def _rows_below(segment: Segment, name: str) -> np.ndarray:
 
 
 @kernel
-def _with_several(
-    packed: np.ndarray, counts: np.ndarray, attr: np.ndarray, below: np.ndarray, source: np.ndarray
-) -> np.ndarray:
+def _with_several(packed: Int32s, counts: Int64s, attr: Int32s, below: Bools, source: Int32s) -> np.ndarray:
     """The rows of conjunctions that have items of two attributes of the mask `below`; derived ones are their source."""
     out = np.empty(packed.size, np.int32)
     n = k = 0

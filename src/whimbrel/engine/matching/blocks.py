@@ -17,6 +17,7 @@ import numpy as np
 
 from whimbrel.engine.access.kernel import SORTED
 from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.live.segment_set import is_evaluated
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.event_forms import EventBatch
 from whimbrel.engine.matching.results import (
@@ -155,6 +156,8 @@ def match_unit(search: Search, unit: Unit, workspace: Workspace) -> Matched:
 
 def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refused: Refused) -> Result:
     snapshot, timestamps = search.snapshot, search.timestamps
+    if is_evaluated(snapshot):
+        return _evaluate(search, unit, refused)
     in_reading = refused if search.collects else None
     count = len(unit)
     offsets = np.zeros(count + 1, np.int64)
@@ -171,6 +174,8 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
     parts: list[Result] = []
     in_head: list[Result] = []
     tables, segments, pairs = snapshot.tables(), [*snapshot.segments], 0
+    if snapshot.head_size and not segments:
+        segments.append(snapshot.head_segment())  # it was evaluated at first
     for segment in segments:
         if encoded is None or len(segments) > 1:
             encoded = unit.encode(segment.encoder, timestamps, in_reading)
@@ -201,6 +206,23 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
         unit.encode(_no_filters().encoder, timestamps, in_reading)
         return offsets, np.empty(0, np.int32)
     return merged([*parts, *in_head], offsets)
+
+
+def _evaluate(search: Search, unit: EventBatch, refused: Refused) -> Result:
+    """Match events by evaluating all filters of the head."""
+    snapshot, attributes = search.snapshot, search.snapshot.attributes()
+    found: list[np.ndarray] = []
+    for number in range(len(unit)):
+        rows = np.empty(0, np.int32)
+        try:
+            (event,) = unit.read([number], attributes, search.timestamps)
+            rows = snapshot.search_head(event, search.timestamps)
+        except RowError as error:
+            if not search.collects:
+                raise error.at_row(number) from error
+            refused[number] = error
+        found.append(rows)
+    return np.cumsum([0, *map(len, found)]), np.concatenate([np.empty(0, np.int32), *found])
 
 
 @cache

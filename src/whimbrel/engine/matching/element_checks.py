@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live.check_table import SURE_HIGH, SURE_LOW, checks_of, grown
@@ -36,18 +37,18 @@ _MOST_STEPS = BINDING_STEPS.value
 class CoupledEntries(NamedTuple):
     """The entries of events: event e has those from offsets[e] to offsets[e + 1]."""
 
-    offsets: np.ndarray  # int64
-    attrs: np.ndarray  # int32
-    ranks: np.ndarray  # int32
-    elements: np.ndarray  # int32: see `EncodedEvents.elements`
+    offsets: Int64s
+    attrs: Int32s
+    ranks: Int32s
+    elements: Int32s  # see `EncodedEvents.elements`
 
 
 class _Filed(NamedTuple):
     """The rows that are filed. Arrays are only appended to, or replaced by larger ones."""
 
-    rows: np.ndarray  # int32[r, 2]: the conjunctions of a row
-    conjunctions: np.ndarray  # int32[c, 3]: its checks, and whether they are all that it asks
-    checks: np.ndarray  # int32[k, 4]
+    rows: Int32Matrix  # [r, 2]: the conjunctions of a row
+    conjunctions: Int32Matrix  # [c, 3]: its checks, and whether they are all that it asks
+    checks: Int32Matrix  # [k, 4]
 
 
 class ElementChecks:
@@ -70,7 +71,7 @@ class ElementChecks:
         """Whether each of the rows holds for the event of the same place: FAILS, HOLDS or UNSURE."""
         places = np.array([self._place(row, filter_of) for row in rows], np.int64)
         out = np.empty(len(places), np.uint8)
-        decide_pairs(*self._filed, places, np.asarray(events, np.int64), *entries, out)
+        decide_pairs(self._filed, places, np.asarray(events, np.int64), entries, out)
         return out
 
     def _place(self, row: int, filter_of: Callable[[int], Filter]) -> int:
@@ -118,11 +119,10 @@ def element_checks(segment: Segment) -> ElementChecks:
 
 
 @kernel
-def decide_pairs(
-    rows: np.ndarray, conjunctions: np.ndarray, checks: np.ndarray, places: np.ndarray, events: np.ndarray,
-    offsets: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, elements: np.ndarray, out: np.ndarray,
-) -> None:  # fmt: skip
+def decide_pairs(filed: _Filed, places: Int64s, events: Int64s, entries: CoupledEntries, out: Bytes) -> None:
     """Write whether the filed row places[i] holds for event events[i]."""
+    rows, conjunctions, checks = filed
+    offsets, attrs, ranks, elements = entries
     longest = 0
     for i in range(places.size):
         longest = max(longest, offsets[events[i] + 1] - offsets[events[i]])
@@ -145,7 +145,7 @@ def decide_pairs(
 
 
 @inlined
-def _is_inside(checks: np.ndarray, first: int, rank: int) -> bool:
+def _is_inside(checks: Int32Matrix, first: int, rank: int) -> bool:
     """Whether a rank is in one of the intervals from `first` to the last one of its attribute."""
     k = first
     while True:
@@ -157,7 +157,7 @@ def _is_inside(checks: np.ndarray, first: int, rank: int) -> bool:
 
 
 @inlined
-def _run(attrs: np.ndarray, attr: int, begin: int, end: int) -> tuple[int, int]:
+def _run(attrs: Int32s, attr: int, begin: int, end: int) -> tuple[int, int]:
     """The entries of an attribute, which are side by side."""
     first = begin
     while first < end and attrs[first] != attr:
@@ -170,8 +170,8 @@ def _run(attrs: np.ndarray, attr: int, begin: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _holds(
-    checks: np.ndarray, first: int, last: int, attrs: np.ndarray, ranks: np.ndarray, elements: np.ndarray, begin: int,
-    end: int, common: np.ndarray, coupled: np.ndarray,
+    checks: Int32Matrix, first: int, last: int, attrs: Int32s, ranks: Int32s, elements: Int32s, begin: int,
+    end: int, common: Int64s, coupled: Int64Matrix,
 ) -> int:  # fmt: skip
     """Whether values can be picked that pass the checks of a conjunction, all from one element of each array."""
     count = 0
@@ -218,8 +218,8 @@ def _holds(
 
 @inlined
 def _picked(
-    checks: np.ndarray, k: int, attrs: np.ndarray, ranks: np.ndarray, elements: np.ndarray, begin: int, end: int,
-    common: np.ndarray, size: int,
+    checks: Int32Matrix, k: int, attrs: Int32s, ranks: Int32s, elements: Int32s, begin: int, end: int,
+    common: Int64s, size: int,
 ) -> int:  # fmt: skip
     """Write the ascending elements in which an attribute passes checks, of the first `size` only if that is not -1."""
     run, stop = _run(attrs, checks[k, _ATTR], begin, end)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Int32s, Int64s, Uint16s
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.decoding import packed_parts
 from whimbrel.engine.access.segment import Segment
@@ -61,7 +62,7 @@ def nearest(
     ]
 
 
-def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray, doubtful: np.ndarray) -> None:
+def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: Uint16s, doubtful: np.ndarray) -> None:
     """Write how many constraints each row of a segment fails, and whether that is only a lower bound."""
     encoded = segment.encoder.encode_event(event)
     value = np.full(len(segment.attributes) + 1, -1, np.int32)
@@ -94,9 +95,9 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
 
 @kernel
 def _fails(
-    packed: np.ndarray, counts: np.ndarray, attr: np.ndarray, low: np.ndarray, high: np.ndarray,
-    sets: tuple[np.ndarray, np.ndarray, np.ndarray], value: np.ndarray, source: np.ndarray, attrs: np.ndarray,
-    ranks: np.ndarray, fails: np.ndarray, doubtful: np.ndarray,
+    packed: Int32s, counts: Int64s, attr: Int32s, low: Int32s, high: Int32s,
+    sets: tuple[Int32s, Int32s, Int32s], value: Int32s, source: Int32s, attrs: Int32s,
+    ranks: Int32s, fails: Uint16s, doubtful: Bools,
 ) -> None:  # fmt: skip
     """Count per conjunction the attributes that fail; write the least count of each row, and mark doubtful rows."""
     counted = np.full(value.size, -1, np.int64)  # the last conjunction in which the attribute failed

@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.compiled.arrays import Int64s, Integers
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import ROW_MASK, VERIFY_BIT
@@ -270,7 +271,7 @@ def merged(results: Sequence[Result], offsets: np.ndarray) -> Result:
 
 
 @kernel
-def interleave(offsets: np.ndarray, rows: np.ndarray, fill: np.ndarray, out: np.ndarray) -> None:
+def interleave(offsets: Int64s, rows: Integers, fill: Int64s, out: Integers) -> None:
     """Write the rows of each event to `out` at `fill`, and move `fill` behind them."""
     for e in range(fill.size):
         at = fill[e]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, overload, runtim
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int64s
 from whimbrel.model import dialects
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import Comparison
@@ -29,7 +30,6 @@ Kind: TypeAlias = Literal[
     "range", "outside", "points", "excluded", "all", "any", "none", "null", "not null", "missing", "present",
     "prefix", "suffix", "substring", "network", "like", "ilike", "regex", "link", "always", "never",
 ]  # fmt: skip
-Int64s: TypeAlias = npt.NDArray[np.int64]
 Texts: TypeAlias = "Sequence[str] | pa.Array"
 Column: TypeAlias = "Int64s | npt.NDArray[np.float64] | npt.NDArray[np.object_] | DictionaryStrings"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from whimbrel.compiled.arrays import Int64s
 from whimbrel.language.sql.literals import name_text, value_text
 from whimbrel.language.sql.printer import conjunction_text, print_filter
 from whimbrel.language.sql.shape_cache import ShapeCache
@@ -13,7 +14,7 @@ from whimbrel.model.filter import Filter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.language.columnar.terms import Int64s, ParsedMany
+    from whimbrel.language.columnar.terms import ParsedMany
     from whimbrel.model.conjunction import Conjunction
     from whimbrel.model.event_schema import EventSchema
     from whimbrel.model.values import Value

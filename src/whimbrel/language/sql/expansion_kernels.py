@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.model.limits import FILTER_CONJUNCTIONS
 
@@ -27,11 +28,11 @@ class Expansion(NamedTuple):
     `used` counts alternatives (ORs of conjunctions that wait for a join), conjunctions and references.
     """
 
-    used: np.ndarray
-    first: np.ndarray  # of each alternative: its first conjunction
-    start: np.ndarray  # of each conjunction: its first reference
-    size: np.ndarray
-    leaf: np.ndarray  # of each reference
+    used: Int64s
+    first: Int64s  # of each alternative: its first conjunction
+    start: Int64s  # of each conjunction: its first reference
+    size: Int64s
+    leaf: Int64s  # of each reference
 
 
 @inlined
@@ -76,7 +77,7 @@ def _and(dnf: Expansion) -> bool:  # pragma: no cover
 
 
 @inlined
-def join_waiting(dnf: Expansion, operators: np.ndarray, waiting: int, precedence: int) -> int:  # pragma: no cover
+def join_waiting(dnf: Expansion, operators: Bytes, waiting: int, precedence: int) -> int:  # pragma: no cover
     """Do the joins that bind at least as tight. Return how many operators still wait; -1: too many conjunctions."""
     while waiting > 0 and precedence <= operators[waiting - 1] & 3 <= JOIN_AND:
         waiting -= 1
@@ -94,15 +95,15 @@ class UseAlternatives(NamedTuple):
     Alternative a is the uses `place[start[a]:start[a + 1]]`, all of which must hold.
     """
 
-    first: np.ndarray
-    number: np.ndarray
-    start: np.ndarray
-    place: np.ndarray
+    first: Int64s
+    number: Int64s
+    start: Int64s
+    place: Int64s
 
 
 @kernel
 def replace_uses(
-    rows: np.ndarray, counts: np.ndarray, uses: np.ndarray, by: UseAlternatives, is_left: np.ndarray
+    rows: Int64s, counts: Int32s, uses: Int32s, by: UseAlternatives, is_left: Bools
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
     """Put alternatives in the place of uses. Return rows, counts and uses of the conjunctions that this makes.
 

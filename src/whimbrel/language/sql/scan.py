@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 from whimbrel.compiled.helpers import hash_of_bytes, shared
 from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only
-from whimbrel.language.columnar.terms import Conjunctions, DictionaryStrings, Int64s, ParsedMany
+from whimbrel.language.columnar.terms import Conjunctions, DictionaryStrings, ParsedMany
 from whimbrel.language.sql.expansion_kernels import replace_uses
 from whimbrel.language.sql.leaf_groups import BIG_INTEGER, EXACT, CutTexts, LeafGroups, are_wide
 from whimbrel.language.sql.lexer import is_too_long, number_value
@@ -153,9 +154,7 @@ def _numbered(start: np.ndarray, data: np.ndarray) -> DictionaryStrings:
 
 
 @kernel
-def _number_strings(
-    start: np.ndarray, data: np.ndarray, table: np.ndarray, codes: np.ndarray, first: np.ndarray
-) -> int:  # pragma: no cover
+def _number_strings(start: Int64s, data: Bytes, table: Int32s, codes: Int32s, first: Int64s) -> int:  # pragma: no cover
     """Number strings, equal ones alike, and return how many different ones there are.
 
     Writes the number of each string to `codes`, and the first string of each number to `first`. The table is all zeros

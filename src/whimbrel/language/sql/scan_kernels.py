@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Floats, Int32s, Int64s
 from whimbrel.compiled.helpers import item
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.language.sql.expansion_kernels import (
@@ -81,8 +82,8 @@ _MEMBERS = IN_MEMBERS.value
 class TextBytes(NamedTuple):
     """Many texts: text i is `data[offsets[i]:offsets[i + 1]]`, in UTF-8."""
 
-    offsets: np.ndarray
-    data: np.ndarray
+    offsets: Int64s
+    data: Bytes
 
 
 class ScannedTexts(NamedTuple):
@@ -95,30 +96,30 @@ class ScannedTexts(NamedTuple):
     String i is `string_bytes[string_start[i]:string_start[i + 1]]`.
     """
 
-    leaves: np.ndarray
-    conjunctions: np.ndarray
-    code: np.ndarray
-    first_number: np.ndarray
-    first_string: np.ndarray
-    length: np.ndarray
-    numbers: np.ndarray
-    integers: np.ndarray
-    long_number: np.ndarray
-    long_begin: np.ndarray
-    long_end: np.ndarray
-    string_start: np.ndarray
-    string_bytes: np.ndarray
+    leaves: Int32s
+    conjunctions: Int32s
+    code: Int32s
+    first_number: Int32s
+    first_string: Int32s
+    length: Int32s
+    numbers: Floats
+    integers: Int64s
+    long_number: Int64s
+    long_begin: Int64s
+    long_end: Int64s
+    string_start: Int64s
+    string_bytes: Bytes
 
 
 @inlined
-def _after_spaces(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+def _after_spaces(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
     while at < end and KIND[item(data, at)] == SPACES:
         at += 1
     return at
 
 
 @inlined
-def _appended(out: np.ndarray, used: int, values: np.ndarray, count: int) -> tuple[np.ndarray, int]:  # pragma: no cover
+def _appended(out: Int32s, used: int, values: Int64s, count: int) -> tuple[np.ndarray, int]:  # pragma: no cover
     """Write the first `count` values behind those that are used. Returns the array, which may be new, and its use."""
     if used + count > out.size:
         larger = np.empty(2 * (used + count), np.int32)
@@ -130,9 +131,7 @@ def _appended(out: np.ndarray, used: int, values: np.ndarray, count: int) -> tup
 
 
 @inlined
-def _write_word(
-    data: np.ndarray, at: int, stop: int, is_keyword: bool, rest: np.ndarray, size: int
-) -> int:  # pragma: no cover
+def _write_word(data: Bytes, at: int, stop: int, is_keyword: bool, rest: Bytes, size: int) -> int:  # pragma: no cover
     """Append a name, or a keyword in capitals, to the skeleton; return its new size."""
     for place in range(at, stop):
         rest[size] = item(data, place)
@@ -143,13 +142,13 @@ def _write_word(
 
 
 @inlined
-def _capitalise(rest: np.ndarray, begin: int, end: int) -> None:  # pragma: no cover
+def _capitalise(rest: Bytes, begin: int, end: int) -> None:  # pragma: no cover
     for place in range(begin, end):
         rest[place] -= 32 if SMALL_A <= rest[place] <= SMALL_Z else 0
 
 
 @inlined
-def _write_members(rest: np.ndarray, at: int, size: int, is_string: bool, more: int) -> int:  # pragma: no cover
+def _write_members(rest: Bytes, at: int, size: int, is_string: bool, more: int) -> int:  # pragma: no cover
     """Insert `more` members behind a list of one that ends at `at` of the skeleton; return its new size."""
     step = 5 if is_string else 4
     for place in range(size - 1, at - 1, -1):
@@ -165,9 +164,7 @@ def _write_members(rest: np.ndarray, at: int, size: int, is_string: bool, more: 
 
 
 @inlined
-def _write_symbol(
-    data: np.ndarray, at: int, end: int, rest: np.ndarray, size: int
-) -> tuple[int, int, int]:  # pragma: no cover
+def _write_symbol(data: Bytes, at: int, end: int, rest: Bytes, size: int) -> tuple[int, int, int]:  # pragma: no cover
     """Append an operator of one to three signs to the skeleton; return its end, the new size, and what token it is."""
     symbol = item(data, at)
     token = _COMMA_TOKEN if symbol == COMMA else _OPERAND if symbol == CLOSE else _OPERATOR
@@ -183,7 +180,7 @@ def _write_symbol(
 
 @inlined
 def _without_negations(
-    operators: np.ndarray, waiting: int, nested: int, is_negated: bool
+    operators: Bytes, waiting: int, nested: int, is_negated: bool
 ) -> tuple[int, int, bool]:  # pragma: no cover
     """Take the NOTs that wait off the stack; return how many operators wait, how deep it is, and if it is negated."""
     while waiting > 0 and operators[waiting - 1] == NEGATION:

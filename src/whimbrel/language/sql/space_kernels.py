@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.language.sql.token_kernels import BACKTICK, DOUBLE_QUOTE, QUOTE, SPACE
 
@@ -12,7 +13,7 @@ FIRST_WIDE = 0xC2
 
 
 @helper
-def _wide_space(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+def _wide_space(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
     """The bytes of the white space beyond ASCII that begins here, as Unicode and Python define it; 0 if there is none.
 
     These are U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F and U+3000.
@@ -30,7 +31,7 @@ def _wide_space(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
 
 
 @kernel
-def with_plain_spaces(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:  # pragma: no cover
+def with_plain_spaces(offsets: Int64s, data: Bytes) -> np.ndarray:  # pragma: no cover
     """The bytes of texts, with spaces for every byte of white space beyond ASCII that is not quoted."""
     out = data.copy()
     for row in range(offsets.size - 1):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 from whimbrel.compiled.float_kernels import LEFT, nearest_float
 from whimbrel.compiled.helpers import hash_of_bytes, item, shared
 from whimbrel.compiled.jit import helper, inlined
@@ -59,7 +60,7 @@ def is_two(one: int, two: int) -> bool:  # pragma: no cover
 
 
 @helper
-def _read_digits(data: np.ndarray, at: int, end: int) -> tuple[int, np.int64, bool]:  # pragma: no cover
+def _read_digits(data: Bytes, at: int, end: int) -> tuple[int, np.int64, bool]:  # pragma: no cover
     """Read digits as an integer. Return their end, its value, and whether it fits."""
     value = np.int64(0)
     fits = True
@@ -72,12 +73,12 @@ def _read_digits(data: np.ndarray, at: int, end: int) -> tuple[int, np.int64, bo
 
 
 @helper
-def _is_number_end(data: np.ndarray, at: int, end: int) -> bool:  # pragma: no cover
+def _is_number_end(data: Bytes, at: int, end: int) -> bool:  # pragma: no cover
     return at == end or (KIND[item(data, at)] < POINT_KIND and item(data, at) < 128)
 
 
 @helper
-def read_number(data: np.ndarray, at: int, end: int) -> tuple[int, float, np.int64, bool, bool]:  # pragma: no cover
+def read_number(data: Bytes, at: int, end: int) -> tuple[int, float, np.int64, bool, bool]:  # pragma: no cover
     """Read a number that starts with a digit or a point.
 
     Return its end, its value, the same as an integer or `NO_INTEGER`, whether it is well formed, and long. A long one
@@ -120,7 +121,7 @@ def read_number(data: np.ndarray, at: int, end: int) -> tuple[int, float, np.int
 
 
 @inlined
-def copy_string(data: np.ndarray, at: int, end: int, out: np.ndarray, used: int) -> tuple[int, int]:  # pragma: no cover
+def copy_string(data: Bytes, at: int, end: int, out: Bytes, used: int) -> tuple[int, int]:  # pragma: no cover
     """Copy the string that begins here, with one quote for two. Return where it ends, or -1, and the bytes used."""
     at += 1
     while at < end:
@@ -135,7 +136,7 @@ def copy_string(data: np.ndarray, at: int, end: int, out: np.ndarray, used: int)
 
 
 @helper
-def after_name(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+def after_name(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
     """The end of a name, quoted or bare, with the parts behind its dots; -1 if it is none that the loops know."""
     while True:
         if KIND[item(data, at)] == QUOTED:
@@ -157,7 +158,7 @@ def after_name(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
 
 
 @helper
-def word_key(data: np.ndarray, start: int, end: int) -> np.uint64:  # pragma: no cover
+def word_key(data: Bytes, start: int, end: int) -> np.uint64:  # pragma: no cover
     """The letters of a short word as capitals in one integer; 0 for a long word."""
     key = np.uint64(0)
     if end - start <= 7:
@@ -178,13 +179,13 @@ class SkeletonPool(NamedTuple):
     `table` finds them by hash, with open addressing: an entry is c + 1, and 0 is empty.
     """
 
-    data: np.ndarray
-    starts: np.ndarray
-    table: np.ndarray
+    data: Bytes
+    starts: Int64s
+    table: Int32s
 
 
 @inlined
-def skeleton_number(rest: np.ndarray, size: int, pool: SkeletonPool, known: int) -> np.int64:  # pragma: no cover
+def skeleton_number(rest: Bytes, size: int, pool: SkeletonPool, known: int) -> np.int64:  # pragma: no cover
     """The number of a skeleton in the pool, which becomes the next number if it is new; -1 if the pool is full."""
     mask = pool.table.size - 1
     slot = hash_of_bytes(rest, 0, size) & mask

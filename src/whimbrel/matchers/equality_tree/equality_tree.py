@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import ATTR, LOW, ConjunctionRows
@@ -22,7 +23,6 @@ from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.gryphon_tree.general_tree import GeneralTree
 from whimbrel.matchers.option_checks import check_names
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import UnsupportedEvent
 from whimbrel.model.event import Event

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.matchers.equality_tree.level_kernels import STAR
-from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.limits import Limit
 
 COPIES = Limit("factored copies", 4_000_000, "copies of subscriptions", "a tree per bucket holds all that may match")

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, inlined, kernel
-from whimbrel.matchers.runs import Int32s, Int64s, find_edge
+from whimbrel.matchers.runs import find_edge
 
 STAR = -1
 NONE = -1

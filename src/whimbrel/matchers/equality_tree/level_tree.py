@@ -12,9 +12,10 @@ from random import Random
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.matchers.equality_tree import level_kernels as kernels
 from whimbrel.matchers.equality_tree.factoring import OTHER, OUTSIDE, Factoring
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of
+from whimbrel.matchers.runs import bytes_of
 
 ENTRIES_PER_NODE = 64
 """Successor entries per node, on average, above which a tree is searched without successor sets."""

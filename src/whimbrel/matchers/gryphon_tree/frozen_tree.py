@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.constant_ranks import event_ranks, rank_constants
 from whimbrel.matchers.event_grid import MISSING
@@ -19,7 +20,7 @@ from whimbrel.matchers.gryphon_tree.elementary_tests import (
     compared,
 )
 from whimbrel.matchers.gryphon_tree.general_tree import GeneralLeaf, GeneralNode, GeneralTree, path_facts
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, find_edge, joined
+from whimbrel.matchers.runs import bytes_of, find_edge, joined
 from whimbrel.model.event import Event
 from whimbrel.model.intervals import IntervalSet
 from whimbrel.ranks.dictionary import Dictionary

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
@@ -21,7 +22,7 @@ from whimbrel.matchers.constant_ranks import rank_constants
 from whimbrel.matchers.hanson.estimates import Estimates, Events
 from whimbrel.matchers.hanson.ibs_tree import IbsTree, MarkedInterval, nodes_of
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, joined
+from whimbrel.matchers.runs import bytes_of, joined
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
@@ -258,7 +259,7 @@ def stab_and_check(
     value_starts: Int64s,
     values: Int32s,
     several: bool,
-    seen: np.ndarray,
+    seen: Bools,
     found: Int32s,
     counters: Int64s | None,
 ) -> int:

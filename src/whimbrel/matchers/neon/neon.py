@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import ConjunctionRows
@@ -19,7 +20,7 @@ from whimbrel.matchers.neon.recent_table import RecentTable
 from whimbrel.matchers.option_checks import check_names
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.recent_conjunctions import CountingMatcher
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of
+from whimbrel.matchers.runs import bytes_of
 
 
 class Neon(CountingMatcher):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int64s
 from whimbrel.matchers.rapid.rapid_kernels import (
     NodePool,
     PropertyMasks,
@@ -21,7 +22,7 @@ from whimbrel.matchers.rapid.rapid_kernels import (
     remove_row,
     search_tree,
 )
-from whimbrel.matchers.runs import Int64s, bytes_of
+from whimbrel.matchers.runs import bytes_of
 
 FULL = 0
 """The number of the tree over all properties."""

@@ -12,10 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s, Uint64s
 from whimbrel.compiled.jit import helper, inlined, kernel
-from whimbrel.matchers.runs import Int32s, Int64s
-
-Uint64s = npt.NDArray[np.uint64]
 
 _NONE = -1
 

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
@@ -22,7 +23,7 @@ from whimbrel.matchers.conjunction_rows import SetArrays, in_set
 from whimbrel.matchers.constant_ranks import rank_constants
 from whimbrel.matchers.option_checks import check_choice
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, joined, offsets
+from whimbrel.matchers.runs import bytes_of, joined, offsets
 from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel, quick_kernel
 
@@ -18,16 +19,16 @@ class MatchArrays(NamedTuple):
     + 1]` are its children with patterns: which pattern, which child.
     """
 
-    depth: np.ndarray
-    lanes: np.ndarray
-    lane_attribute: np.ndarray
-    entries: np.ndarray
-    lows: np.ndarray
-    highs: np.ndarray
-    children: np.ndarray
-    patterns: np.ndarray
-    pattern: np.ndarray
-    pattern_child: np.ndarray
+    depth: Int32s
+    lanes: Int32s
+    lane_attribute: Int32s
+    entries: Int32s
+    lows: Int32s
+    highs: Int32s
+    children: Int32s
+    patterns: Int32s
+    pattern: Int32s
+    pattern_child: Int32s
 
 
 class ForwardArrays(NamedTuple):
@@ -36,23 +37,23 @@ class ForwardArrays(NamedTuple):
     `ends[n] : ends[n + 1]` are the filters that end at node n.
     """
 
-    depth: np.ndarray
-    following: np.ndarray
-    ends: np.ndarray
-    end_filter: np.ndarray
+    depth: Int32s
+    following: Int32s
+    ends: Int32s
+    end_filter: Int32s
 
 
 @kernel
 def match_tree(
     tree: MatchArrays,
-    attributes: np.ndarray,
-    ranges: np.ndarray,
-    ranks: np.ndarray,
-    fits: np.ndarray,
+    attributes: Int32s,
+    ranges: Int32s,
+    ranks: Int32s,
+    fits: Bytes,
     limit: int,
-    seen: np.ndarray,
+    seen: Int64s,
     stamp: int,
-    out: np.ndarray,
+    out: Int32s,
 ) -> tuple[int, int]:  # pragma: no cover
     """Write the nodes that an event satisfies. Returns how many, and the comparisons that were made.
 
@@ -110,7 +111,7 @@ def match_tree(
 
 @quick_kernel
 def forward_tree(
-    tree: ForwardArrays, nodes: np.ndarray, limit: int, masks: np.ndarray, wanted: int
+    tree: ForwardArrays, nodes: Int32s, limit: int, masks: Int64s, wanted: int
 ) -> tuple[int, int]:  # pragma: no cover
     """The interfaces, as bits, of the filters that end at nodes of a prefix, and how many nodes and filters were read.
 
@@ -132,7 +133,7 @@ def forward_tree(
 
 
 @helper
-def read_number(data: np.ndarray, at: int) -> tuple[np.int64, int]:  # pragma: no cover
+def read_number(data: Bytes, at: int) -> tuple[np.int64, int]:  # pragma: no cover
     """The number below 2^35 at a place of the bytes, seven bits a byte, and the place after it; -1 if there is none."""
     number = np.int64(0)
     shift = 0
@@ -147,7 +148,7 @@ def read_number(data: np.ndarray, at: int) -> tuple[np.int64, int]:  # pragma: n
 
 
 @helper
-def read_run(data: np.ndarray, at: int, before: np.int64) -> tuple[np.int64, np.int64, int]:  # pragma: no cover
+def read_run(data: Bytes, at: int, before: np.int64) -> tuple[np.int64, np.int64, int]:  # pragma: no cover
     """The first and last of the next consecutive numbers, after `before`, and the place after them; -1 if wrong."""
     step, at = read_number(data, at)
     if step > 0 and at >= 0:
@@ -158,7 +159,7 @@ def read_run(data: np.ndarray, at: int, before: np.int64) -> tuple[np.int64, np.
 
 @quick_kernel
 def forward_coded(
-    tree: ForwardArrays, data: np.ndarray, at: int, most: int, masks: np.ndarray, wanted: int
+    tree: ForwardArrays, data: Bytes, at: int, most: int, masks: Int64s, wanted: int
 ) -> tuple[int, int]:  # pragma: no cover
     """As `forward_tree`, of a prefix without a limit that is still coded: two counts from a place on, then nodes.
 
@@ -190,7 +191,7 @@ def forward_coded(
 
 @kernel
 def list_filters(
-    tree: ForwardArrays, nodes: np.ndarray, limit: int, masks: np.ndarray, bit: int, out: np.ndarray
+    tree: ForwardArrays, nodes: Int32s, limit: int, masks: Int64s, bit: int, out: Int32s
 ) -> tuple[int, int]:  # pragma: no cover
     """Write the filters of one interface that end at nodes of a prefix. Return how many, and what was read.
 
@@ -214,7 +215,7 @@ def list_filters(
 
 
 @quick_kernel
-def encode_steps(numbers: np.ndarray, at: int, out: np.ndarray) -> int:  # pragma: no cover
+def encode_steps(numbers: Int32s, at: int, out: Bytes) -> int:  # pragma: no cover
     """Write increasing numbers as differences, seven bits a byte, from a place on. Returns the place after them.
 
     Four and more differences of 1 are a 0 and how many they are: a chain of nodes has consecutive numbers.
@@ -244,7 +245,7 @@ def encode_steps(numbers: np.ndarray, at: int, out: np.ndarray) -> int:  # pragm
 
 
 @quick_kernel
-def decode_steps(data: np.ndarray, at: int, out: np.ndarray) -> int:  # pragma: no cover
+def decode_steps(data: Bytes, at: int, out: Int32s) -> int:  # pragma: no cover
     """Read the numbers that `encode_steps` wrote. Returns the place after them, or -1 if they are wrong."""
     last = np.int64(0)
     place = np.int64(0)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.intervals import ALL, IntervalSet
@@ -48,17 +47,17 @@ class Clauses:
     """Conjunctions in rank space: m conjunctions, k items, s sets of several intervals."""
 
     attributes: list[str]
-    row: np.ndarray  # int32[m]: the subscription of each conjunction
-    flags: np.ndarray  # uint8[m]
-    start: np.ndarray  # int64[m + 1]: the items of each conjunction
-    attr: np.ndarray  # int32[k]
-    kind: np.ndarray  # uint8[k]
-    low: np.ndarray  # int32[k]: first rank, or the number of the set
-    high: np.ndarray  # int32[k]: last rank
-    set_start: np.ndarray  # int64[s + 1]
-    set_low: np.ndarray  # int32
-    set_high: np.ndarray  # int32
-    always: np.ndarray  # int32: the subscriptions that every event matches
+    row: Int32s  # [m]: the subscription of each conjunction
+    flags: Bytes  # [m]
+    start: Int64s  # [m + 1]: the items of each conjunction
+    attr: Int32s  # [k]
+    kind: Bytes  # [k]
+    low: Int32s  # [k]: first rank, or the number of the set
+    high: Int32s  # [k]: last rank
+    set_start: Int64s  # [s + 1]
+    set_low: Int32s
+    set_high: Int32s
+    always: Int32s  # the subscriptions that every event matches
     dictionary: Dictionary = field(default_factory=lambda: Dictionary({}, DictionaryMeta([])))
 
 

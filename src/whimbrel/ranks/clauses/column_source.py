@@ -322,7 +322,7 @@ class ColumnSource:
             if made >= 0:
                 cut = Combined(
                     out.row[:made], out.flags[:made], out.counts[:made],
-                    ItemArrays(*(array[:made_items] for array in out.items)), out.always[:always],
+                    ItemArrays._make(array[:made_items] for array in out.items), out.always[:always],
                 )  # fmt: skip
                 return cut, more
             space *= 4

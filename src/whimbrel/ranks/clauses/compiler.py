@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from msgspec.structs import replace
 
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.filter import Filter
 from whimbrel.ranks.clauses.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, ValueItem, split
@@ -24,13 +25,13 @@ from whimbrel.ranks.patterns.pattern_trie import build_tries
 class ClauseItems(NamedTuple):
     """Conjunctions of one source in rank space: m conjunctions with k items. See `Clauses` for the arrays."""
 
-    row: np.ndarray  # int32[m]: the subscription
-    flags: np.ndarray  # uint8[m]
-    counts: np.ndarray  # int64[m]: items of each conjunction
-    attr: np.ndarray  # int32[k]
-    kind: np.ndarray  # uint8[k]
-    low: np.ndarray  # int32[k]
-    high: np.ndarray  # int32[k]
+    row: Int32s  # [m]: the subscription
+    flags: Bytes  # [m]
+    counts: Int64s  # [m]: items of each conjunction
+    attr: Int32s  # [k]
+    kind: Bytes  # [k]
+    low: Int32s  # [k]
+    high: Int32s  # [k]
 
 
 class Source(Protocol):
@@ -221,7 +222,7 @@ def _chosen(
 
 
 @kernel
-def set_masks(start: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:  # pragma: no cover
+def set_masks(start: Int64s, low: Int32s, high: Int32s) -> np.ndarray:  # pragma: no cover
     """32 bits for each set, by which a kernel sees that most ranks are outside without reading the set."""
     masks = np.full(start.size - 1, -1, np.int32)
     for s in range(start.size - 1):
@@ -238,7 +239,7 @@ def set_masks(start: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarra
 
 @kernel
 def number_sets(
-    start: np.ndarray, low: np.ndarray, high: np.ndarray, table: np.ndarray, number: np.ndarray, first: np.ndarray
+    start: Int64s, low: Int32s, high: Int32s, table: Int32s, number: Int32s, first: Int32s
 ) -> int:  # pragma: no cover
     """Number the sets, equal ones alike; write the first of each number to `first`; return how many numbers there are.
 

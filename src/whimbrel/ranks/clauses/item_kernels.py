@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.ranks.clauses.clauses import RANGE, SET, SHARED, VERIFY
@@ -35,9 +36,9 @@ class UseArrays(NamedTuple):
 class RankArrays(NamedTuple):
     """The ranks of all literals, where those of each pool begin, and the first rank of each attribute and type."""
 
-    pooled: np.ndarray
-    base: np.ndarray
-    first: np.ndarray
+    pooled: Int32s
+    base: Int64s
+    first: Int32Matrix
 
 
 @helper
@@ -49,7 +50,7 @@ def _end(pool: int, at: int, step: int, a: int, ranks: RankArrays) -> tuple[Inte
 
 
 @helper
-def _sort(points: np.ndarray, n: int) -> None:  # pragma: no cover
+def _sort(points: Int32s, n: int) -> None:  # pragma: no cover
     """Shell sort: short lists are the rule, and NumPy's sort takes seconds to compile."""
     gap = 1
     while gap < n // 3:
@@ -74,9 +75,9 @@ def _put(sets: SetBuffer, at: Integer, low: Integer, high: Integer) -> Integer: 
 
 @inlined
 def _write_span(
-    descriptor: np.ndarray,
-    place: np.ndarray,
-    start: np.ndarray,
+    descriptor: Int64s,
+    place: Int64s,
+    start: Int64s,
     ranks: RankArrays,
     items: ItemArrays,
     sets: SetBuffer,
@@ -102,8 +103,8 @@ def _write_span(
 
 @inlined
 def _write_list(
-    descriptor: np.ndarray, uses: UseArrays, members: np.ndarray, start: np.ndarray, ranks: RankArrays,
-    items: ItemArrays, sets: SetBuffer, points: np.ndarray,
+    descriptor: Int64s, uses: UseArrays, members: Int64Matrix, start: Int64s, ranks: RankArrays,
+    items: ItemArrays, sets: SetBuffer, points: Int32s,
 ) -> None:  # fmt: skip  # pragma: no cover
     """Write the items of a list, or of all but a list, for every use."""
     what, a, kind, first, n = descriptor[0], descriptor[1], descriptor[5], descriptor[6], descriptor[7]
@@ -142,7 +143,7 @@ def _write_list(
 
 @kernel
 def write_items(
-    descriptors: np.ndarray, uses: UseArrays, members: np.ndarray, start: np.ndarray, ranks: RankArrays,
+    descriptors: Int64Matrix, uses: UseArrays, members: Int64Matrix, start: Int64s, ranks: RankArrays,
     items: ItemArrays, sets: SetBuffer, longest: int,
 ) -> None:  # fmt: skip  # pragma: no cover
     """Write the items of every use of a term from `start[use]` on, and the sets that they name.
@@ -173,16 +174,16 @@ def write_items(
 class Combined(NamedTuple):
     """What `combine` writes: row, flags and counts of conjunctions, their items, and rows that are always true."""
 
-    row: np.ndarray
-    flags: np.ndarray
-    counts: np.ndarray
+    row: Int64s
+    flags: Bytes
+    counts: Int64s
     items: ItemArrays
-    always: np.ndarray
+    always: Int64s
 
 
 @kernel
 def combine(
-    rows: np.ndarray, counts: np.ndarray, uses: np.ndarray, start: np.ndarray, given: ItemArrays, sets: SetBuffer,
+    rows: Int64s, counts: Int32s, uses: Int64s, start: Int64s, given: ItemArrays, sets: SetBuffer,
     attributes: int, most: int, out: Combined,
 ) -> tuple[int, int, int]:  # fmt: skip  # pragma: no cover
     """Combine the items of the uses of each conjunction; drop conjunctions that nothing satisfies.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.ranks.clauses.clauses import RANGE, SET
@@ -22,19 +23,19 @@ _FACTOR = 1_000_003
 class ItemArrays(NamedTuple):
     """Items: see `Clauses`."""
 
-    attr: np.ndarray
-    kind: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    attr: Int32s
+    kind: Bytes
+    low: Int32s
+    high: Int32s
 
 
 class SetBuffer(NamedTuple):
     """Sets of intervals: set s has the intervals `start[s]` to `start[s + 1]`. `used` counts sets and intervals."""
 
-    start: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    used: np.ndarray
+    start: Int64s
+    low: Int32s
+    high: Int32s
+    used: Int64s
 
 
 @inlined
@@ -135,7 +136,7 @@ def _are_equal(items: ItemArrays, j: int, k: int, sets: SetBuffer) -> bool:  # p
 
 @inlined
 def _unite_two(
-    items: ItemArrays, begin: np.ndarray, size: np.ndarray, earlier: int, later: int, sets: SetBuffer, given: int
+    items: ItemArrays, begin: Int64s, size: Int64s, earlier: int, later: int, sets: SetBuffer, given: int
 ) -> int:  # pragma: no cover
     """Unite two conjunctions if they differ in one set of values at most: the later has no items then.
 
@@ -162,7 +163,7 @@ def _unite_two(
 
 @inlined
 def unite(
-    items: ItemArrays, begin: np.ndarray, size: np.ndarray, keys: np.ndarray, n: int, sets: SetBuffer, given: int
+    items: ItemArrays, begin: Int64s, size: Int64s, keys: Int64s, n: int, sets: SetBuffer, given: int
 ) -> bool:  # pragma: no cover
     """Unite conjunctions that differ in one set of values; False if there is no place for a set.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.compiled import python_objects as py
+from whimbrel.compiled.arrays import Bytes, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import prefetch_at
 from whimbrel.compiled.jit import helper, inlined, quick_kernel
@@ -54,7 +55,7 @@ _reading, _entries, _numbers = view(READING), view(ENTRIES), view(NUMBERS)
 
 @inlined
 def _push(
-    items: np.ndarray, count: int, code: int, value: int, key: Integer, depth: int, within: Integer, element: Integer
+    items: Int64s, count: int, code: int, value: int, key: Integer, depth: int, within: Integer, element: Integer
 ) -> int:
     """Append an item to the queue, which has `count` words; return its new length, or FOR_PYTHON without space.
 
@@ -70,7 +71,7 @@ def _push(
 
 @helper
 def _push_items(
-    value: int, names: Integer, depth: int, within: Integer, element: Integer, kinds: np.ndarray, items: np.ndarray,
+    value: int, names: Integer, depth: int, within: Integer, element: Integer, kinds: Int64s, items: Int64s,
     count: int, place: int,
 ) -> int:  # fmt: skip
     """Append the items of a dict to the queue, and prefetch their values; FOR_PYTHON if some key is no plain text."""
@@ -97,7 +98,7 @@ def _push_items(
 
 
 @helper
-def _group(entries: Entries, rows: np.ndarray, first: int, n: int, first_text: int) -> bool:
+def _group(entries: Entries, rows: Int64Matrix, first: int, n: int, first_text: int) -> bool:
     """Bring the entries of each attribute together, from entry `first` on; False if there is no space for that."""
     attrs, _, bits, elements, items, text_entries, _, _ = entries
     size = n - first
@@ -135,7 +136,7 @@ def _group(entries: Entries, rows: np.ndarray, first: int, n: int, first_text: i
 @inlined
 def _push_nested(
     member: int, is_member: bool, code: int, below: Integer, bit: Integer, depth: int, within: Integer,
-    element: Integer, made: Integer, kinds: np.ndarray, items: np.ndarray, count: int, place: int,
+    element: Integer, made: Integer, kinds: Int64s, items: Int64s, count: int, place: int,
 ) -> tuple[int, Integer]:  # fmt: skip
     """Append an object or a list that is a value, or with `is_member` a member of a list, to the queue.
 
@@ -153,7 +154,7 @@ def _push_nested(
 
 @inlined
 def _read(
-    event: int, rows: np.ndarray, rest: int, reading: Reading, numbers: Numbers, entries: Entries, place: int,
+    event: int, rows: Int64Matrix, rest: int, reading: Reading, numbers: Numbers, entries: Entries, place: int,
     first: int,
 ) -> int:  # fmt: skip
     """Write the entries of the dict `event` from entry `first` on; return where they end, FOR_PYTHON or FULL."""
@@ -216,7 +217,7 @@ def _read(
 
 
 @quick_kernel
-def read_dict(words: np.ndarray, event: int, rows: np.ndarray, rest: int) -> int:
+def read_dict(words: Int64s, event: int, rows: Int64Matrix, rest: int) -> int:
     """Write the entries of the dict `event`, attribute by attribute; return their number, FOR_PYTHON or FULL.
 
     `event` and `rest` are addresses of dicts, `rows` the table of names. Items that Python must read are put into
@@ -233,7 +234,7 @@ def read_dict(words: np.ndarray, event: int, rows: np.ndarray, rest: int) -> int
 
 @quick_kernel
 def read_dicts(
-    words: np.ndarray, events: int, first: int, ends: np.ndarray, coupled: np.ndarray, rows: np.ndarray, rest: int
+    words: Int64s, events: int, first: int, ends: Int64s, coupled: Bytes, rows: Int64Matrix, rest: int
 ) -> tuple[int, int]:
     """Read the dicts of the list `events` from number `first` on, one after another, as `read_dict` does.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from whimbrel.compiled import python_objects as py
+from whimbrel.compiled.arrays import Bytes
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import inlined
 from whimbrel.compiled.python_objects import (
@@ -40,7 +39,7 @@ _OVERFLOW = 0xFFFF_FFFF
 
 
 @inlined
-def _rank_bytes(data: np.ndarray, size: int, attr: Integer, flags: Integer, reading: Reading) -> Integer:
+def _rank_bytes(data: Bytes, size: int, attr: Integer, flags: Integer, reading: Reading) -> Integer:
     """The rank of a text or, by its flags, of a timestamp; any rank without an attribute."""
     rank: Integer = 0
     if flags & TIME:

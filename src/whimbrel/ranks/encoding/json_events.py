@@ -10,6 +10,7 @@ from mmap import mmap
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.compiled.arrays import Bytes, Int64s
 from whimbrel.compiled.helpers import load_word
 from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only
@@ -37,9 +38,9 @@ _BLANKS = (32, 9, 13, 0xEF, 0xBB, 0xBF)
 class JsonEvents:
     """Event e is the text data[begins[e]:ends[e]], or an event without attributes if `begins[e]` is negative."""
 
-    data: np.ndarray  # uint8, read-only
-    begins: np.ndarray  # int64
-    ends: np.ndarray  # int64
+    data: Bytes  # read-only
+    begins: Int64s
+    ends: Int64s
     lines: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     """The line number of each event, from 1, if they are lines."""
 
@@ -153,7 +154,7 @@ def _wide(array: pa.Array) -> pa.Array | None:
 
 
 @kernel
-def _count_lines(data: np.ndarray) -> int:
+def _count_lines(data: Bytes) -> int:
     count = 1
     for i in range(data.size):
         count += data[i] == 10
@@ -161,9 +162,7 @@ def _count_lines(data: np.ndarray) -> int:
 
 
 @kernel
-def _split_lines(
-    data: np.ndarray, place: np.ndarray, size: int, begins: np.ndarray, ends: np.ndarray, lines: np.ndarray
-) -> int:
+def _split_lines(data: Bytes, place: Int64s, size: int, begins: Int64s, ends: Int64s, lines: Int64s) -> int:
     """Write begin, end and number of the next lines that are not blank; return how many there are."""
     n = 0
     at, line = place[0], place[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import item
 from whimbrel.compiled.intrinsics import copy
 from whimbrel.compiled.jit import helper, inlined, kernel
@@ -71,7 +72,7 @@ _names, _state = view(NAMES), view(JSON_STATE)
 
 
 @inlined
-def _skip_spaces(data: np.ndarray, at: int, end: int) -> int:
+def _skip_spaces(data: Bytes, at: int, end: int) -> int:
     byte = byte_at(data, at, end)
     while byte <= 32 and (byte == 32 or byte == 10 or byte == 13 or byte == 9):  # noqa: PLR1714 - compiles faster
         at += 1
@@ -80,7 +81,7 @@ def _skip_spaces(data: np.ndarray, at: int, end: int) -> int:
 
 
 @inlined
-def _is_new(stamps: np.ndarray, others: np.ndarray, event: int, hash: int) -> bool:
+def _is_new(stamps: Int64s, others: Int64s, event: int, hash: int) -> bool:
     """Whether the event has no other key of this hash yet; the key is put down."""
     mask = OTHERS - 1
     at = hash & mask
@@ -93,7 +94,7 @@ def _is_new(stamps: np.ndarray, others: np.ndarray, event: int, hash: int) -> bo
 
 
 @kernel
-def read_json(words: np.ndarray, json_words: np.ndarray, address: int, size: int, first: int, last: int) -> int:
+def read_json(words: Int64s, json_words: Int64s, address: int, size: int, first: int, last: int) -> int:
     """Read the events from `first` to `last`: write entries, where they begin, and the state of each event.
 
     `words` has the entries, numbers and strings (`kernel_arrays`), `json_words` the names and the state. The texts are
@@ -141,7 +142,7 @@ def read_json(words: np.ndarray, json_words: np.ndarray, address: int, size: int
 
 
 @inlined
-def _keep_texts(data: np.ndarray, state: JsonState, entries: Entries) -> int:
+def _keep_texts(data: Bytes, state: JsonState, entries: Entries) -> int:
     """Keep the texts that are noted, as `read_dict` keeps them; return their number, FOR_PYTHON or FULL."""
     count = 0
     for i in range(state.counters[NOTES]):
@@ -193,7 +194,7 @@ def _group(entries: Entries, first: int, end: int, state: JsonState, note: int, 
 
 @inlined
 def _read_key(
-    data: np.ndarray, at: int, end: int, node: int, names: JsonNames, state: JsonState
+    data: Bytes, at: int, end: int, node: int, names: JsonNames, state: JsonState
 ) -> tuple[int, int, np.uint64]:
     """The target of the key at `at`, or -1; the place of its value, FOR_PYTHON or FULL; and the hash of the key."""
     if byte_at(data, at, end) != QUOTE:
@@ -207,7 +208,7 @@ def _read_key(
 
 @inlined
 def _find_target(
-    data: np.ndarray, at: int, end: int, node: int, names: JsonNames, state: JsonState
+    data: Bytes, at: int, end: int, node: int, names: JsonNames, state: JsonState
 ) -> tuple[int, int, np.uint64]:
     """The target of the key that begins at `at`, or -1; the place after its quote, FOR_PYTHON or FULL; and its hash."""
     target, stop, hash = find_short_key(data, at, node, names.slots)
@@ -228,7 +229,7 @@ def _find_target(
 
 @inlined
 def _read_value(
-    byte: int, data: np.ndarray, at: int, end: int, target: int, flags: int, n: int, tag: int, names: JsonNames,
+    byte: int, data: Bytes, at: int, end: int, target: int, flags: int, n: int, tag: int, names: JsonNames,
     state: JsonState, reading: Reading, numbers: Numbers, entries: Entries,
 ) -> tuple[int, int]:  # fmt: skip
     """Read the scalar that begins with `byte`, as entry `n` if its target has an attribute; `tag` is its element.
@@ -274,7 +275,7 @@ def _is_allowed(
 
 
 @inlined
-def _after_value(data: np.ndarray, at: int, end: int, stack: np.ndarray, level: int) -> tuple[int, int]:
+def _after_value(data: Bytes, at: int, end: int, stack: Int64Matrix, level: int) -> tuple[int, int]:
     """The place after the comma that follows a value, and the level there, as objects and lists may end before it.
 
     The level is -1 at the end of the text. The place is FOR_PYTHON if something else follows.
@@ -294,7 +295,7 @@ def _after_value(data: np.ndarray, at: int, end: int, stack: np.ndarray, level: 
 
 @inlined
 def _read_object(
-    data: np.ndarray, at: int, end: int, n: int, names: JsonNames, state: JsonState, reading: Reading,
+    data: Bytes, at: int, end: int, n: int, names: JsonNames, state: JsonState, reading: Reading,
     numbers: Numbers, entries: Entries,
 ) -> int:  # fmt: skip
     """Read one event: write its entries from number `n` on. Returns the number of entries, FOR_PYTHON or FULL."""
@@ -355,7 +356,7 @@ def _read_object(
 
 
 @inlined
-def _push(stack: np.ndarray, level: int, is_list: bool, target: int, number: int, element: int, tag: int) -> None:
+def _push(stack: Int64Matrix, level: int, is_list: bool, target: int, number: int, element: int, tag: int) -> None:
     """Write what is known of an object or list that begins."""
     stack[level, _IS_LIST], stack[level, _TARGET], stack[level, _NUMBER] = is_list, target, number
     stack[level, _ELEMENT], stack[level, _TAG] = element, tag

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 from whimbrel.compiled.helpers import item, load_word, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.views import read_only, tuple_of_arrays
@@ -36,13 +37,13 @@ _NODE_FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)
 class JsonNames(NamedTuple):
     """The targets, of which 0 is the event itself, and the hash table of their keys."""
 
-    attr: np.ndarray  # int32[t]: the attribute of each target, -1 if no filter mentions it
-    flags: np.ndarray  # uint8[t]
-    slots: np.ndarray  # int64[4 * s]
-    keys: np.ndarray  # uint8: the bytes of all keys
+    attr: Int32s  # [t]: the attribute of each target, -1 if no filter mentions it
+    flags: Bytes  # [t]
+    slots: Int64s  # [4 * s]
+    keys: Bytes  # the bytes of all keys
 
 
-NAMES = tuple_of_arrays(JsonNames, False, {"uint8": "flags keys", "int64": "slots"})
+NAMES = tuple_of_arrays(JsonNames, False)
 
 
 @inlined
@@ -52,7 +53,7 @@ def short_hash(word: np.uint64, node: int) -> np.uint64:
 
 
 @helper
-def long_hash(data: np.ndarray, at: int, length: int, node: int) -> np.uint64:
+def long_hash(data: Bytes, at: int, length: int, node: int) -> np.uint64:
     """The hash of a longer key below a target."""
     hash = np.uint64(node) * _NODE_FACTOR + np.uint64(length)
     while length > 0:
@@ -77,7 +78,7 @@ def where(node: int, target: int, length: int) -> int:
 
 
 @kernel
-def _fill_slots(keys: np.ndarray, cuts: np.ndarray, nodes: np.ndarray, targets: np.ndarray, slots: np.ndarray) -> None:
+def _fill_slots(keys: Bytes, cuts: Int64s, nodes: Int64s, targets: Int64s, slots: Int64s) -> None:
     mask = slots.size // _COLUMNS - 1
     for k in range(nodes.size):
         at, length = cuts[k], cuts[k + 1] - cuts[k]
@@ -94,7 +95,7 @@ def _fill_slots(keys: np.ndarray, cuts: np.ndarray, nodes: np.ndarray, targets: 
 
 
 @inlined
-def _find_short(slots: np.ndarray, hash: np.uint64, node: int) -> int:
+def _find_short(slots: Int64s, hash: np.uint64, node: int) -> int:
     """The target that a short key leads to, or -1."""
     mask = slots.size // _COLUMNS - 1
     slot = signed(hash) & mask
@@ -110,9 +111,7 @@ def _find_short(slots: np.ndarray, hash: np.uint64, node: int) -> int:
 
 
 @inlined
-def _find_long(
-    slots: np.ndarray, keys: np.ndarray, data: np.ndarray, at: int, length: int, node: int, hash: int
-) -> int:
+def _find_long(slots: Int64s, keys: Bytes, data: Bytes, at: int, length: int, node: int, hash: int) -> int:
     """The target that a longer key leads to, or -1."""
     mask = slots.size // _COLUMNS - 1
     slot = hash & mask
@@ -131,9 +130,7 @@ def _find_long(
 
 
 @inlined
-def find_key(
-    data: np.ndarray, at: int, length: int, node: int, slots: np.ndarray, keys: np.ndarray
-) -> tuple[int, np.uint64]:
+def find_key(data: Bytes, at: int, length: int, node: int, slots: Int64s, keys: Bytes) -> tuple[int, np.uint64]:
     """The target of any key, given without escapes, or -1; and its hash."""
     if length <= SHORT:
         hash = short_hash(load_short(data, at, length), node)
@@ -143,7 +140,7 @@ def find_key(
 
 
 @inlined
-def find_short_key(data: np.ndarray, at: int, node: int, slots: np.ndarray) -> tuple[int, int, np.uint64]:
+def find_short_key(data: Bytes, at: int, node: int, slots: Int64s) -> tuple[int, int, np.uint64]:
     """The target of the short key that begins at `at`, or -1; the place of the quote after it, or BAD; and its hash.
 
     BAD if it is no short key, or must be looked at byte by byte. A key that is known needs no other check: no name in

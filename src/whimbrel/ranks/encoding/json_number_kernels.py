@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes
 from whimbrel.compiled.float_kernels import nearest_float
 from whimbrel.compiled.helpers import item, load_word
 from whimbrel.compiled.jit import helper, inlined
@@ -34,7 +35,7 @@ def _eight_digits(word: np.uint64) -> np.uint64:
 
 
 @inlined
-def _read_digits(data: np.ndarray, at: int, end: int, number: np.uint64) -> tuple[np.uint64, int]:
+def _read_digits(data: Bytes, at: int, end: int, number: np.uint64) -> tuple[np.uint64, int]:
     """A number with the digits that follow at `at` appended, modulo 2^64, and the place after them.
 
     That place may be behind `end`, if digits are there: no text ends with a number, so the reader stops at that.
@@ -57,7 +58,7 @@ def _read_digits(data: np.ndarray, at: int, end: int, number: np.uint64) -> tupl
 
 
 @inlined
-def scan_number(data: np.ndarray, at: int, end: int) -> tuple[int, int, int, float]:
+def scan_number(data: Bytes, at: int, end: int) -> tuple[int, int, int, float]:
     """The place after the number that begins at `at`, or BAD; its kind; and its value, as integer or as float."""
     begin = at
     is_negative = item(data, at) == 0x2D
@@ -107,7 +108,7 @@ def scan_number(data: np.ndarray, at: int, end: int) -> tuple[int, int, int, flo
 
 
 @helper
-def _significant(data: np.ndarray, at: int, end: int) -> int:
+def _significant(data: Bytes, at: int, end: int) -> int:
     """How many digits the number without a sign at `at` has, zeros at the front and the exponent not counted."""
     count = 0
     while at < end and data[at] | 32 != 0x65:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.compiled.arrays import Bytes, Int64Matrix, Int64s
 from whimbrel.compiled.jit import entry_for, kernel
 from whimbrel.compiled.python_objects import BYTES_AT, READABLE
 from whimbrel.compiled.views import words_of
@@ -244,7 +245,7 @@ def _notes(state: JsonState, data: np.ndarray) -> JsonNotes:
 
 
 @kernel
-def _gather(notes: np.ndarray, data: np.ndarray, texts: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
+def _gather(notes: Int64Matrix, data: Bytes, texts: Bytes, offsets: Int64s, out: Bytes) -> None:
     """Copy the texts that notes point to, one after the other."""
     for i in range(notes.shape[0]):
         begin = notes[i, 1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes
 from whimbrel.compiled.helpers import item, load_word
 from whimbrel.compiled.intrinsics import trailing_zeros
 from whimbrel.compiled.jit import helper, inlined
@@ -34,7 +35,7 @@ def quotes_in(word: np.uint64) -> np.uint64:
 
 
 @inlined
-def byte_at(data: np.ndarray, at: int, end: int) -> int:
+def byte_at(data: Bytes, at: int, end: int) -> int:
     """The byte at a place, 0 at the end."""
     byte: int = item(data, at) if at < end else 0
     return byte
@@ -53,7 +54,7 @@ def first_byte(bits: np.uint64) -> int:
 
 
 @inlined
-def four_bytes(data: np.ndarray, at: int, end: int) -> int:
+def four_bytes(data: Bytes, at: int, end: int) -> int:
     """The four bytes at a place as a number, the first one lowest; those at the end and behind it are 0."""
     four = 0
     for i in range(4):
@@ -62,7 +63,7 @@ def four_bytes(data: np.ndarray, at: int, end: int) -> int:
 
 
 @helper
-def _hex(data: np.ndarray, at: int, end: int) -> int:
+def _hex(data: Bytes, at: int, end: int) -> int:
     """The number that four hexadecimal digits spell, or BAD."""
     if at + 4 > end:
         return BAD
@@ -80,7 +81,7 @@ def _hex(data: np.ndarray, at: int, end: int) -> int:
 
 
 @helper
-def read_escape(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
+def read_escape(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """The code point of the escape that begins at the backslash `at`, and the place after it; BAD if it is wrong."""
     letter = byte_at(data, at + 1, end)
     if letter == 0x75:
@@ -114,7 +115,7 @@ def _character_size(four: int) -> int:
 
 
 @inlined
-def _skip_characters(data: np.ndarray, at: int, end: int) -> int:
+def _skip_characters(data: Bytes, at: int, end: int) -> int:
     """The place after the characters of two to four bytes that follow each other from `at` on; BAD if some is wrong."""
     limit = data.size - 8
     while at < end and item(data, at) >= 0x80:
@@ -134,7 +135,7 @@ def odd_bytes(word: np.uint64) -> np.uint64:
 
 
 @inlined
-def scan_string(data: np.ndarray, at: int, end: int) -> tuple[int, bool]:
+def scan_string(data: Bytes, at: int, end: int) -> tuple[int, bool]:
     """The place of the quote that ends the string which begins at `at`, or BAD; and whether it has escapes."""
     escaped = False
     limit = data.size - 8
@@ -171,7 +172,7 @@ def scan_string(data: np.ndarray, at: int, end: int) -> tuple[int, bool]:
 
 
 @helper
-def unescape(data: np.ndarray, at: int, end: int, out: np.ndarray, first: int) -> int:
+def unescape(data: Bytes, at: int, end: int, out: Bytes, first: int) -> int:
     """Write a string that `scan_string` has seen to `out`, from `first` on, without escapes. Return its size or BAD."""
     n = first
     if first + (end - at) > out.size:  # no escape is shorter than what it stands for

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
+from whimbrel.compiled.arrays import Bytes, Int64Matrix, Int64s
 from whimbrel.compiled.views import tuple_of_arrays
 
 READ, LEFT, COUPLED = 0, 1, 2
@@ -21,29 +20,21 @@ OTHERS = 1 << 13
 class JsonState(NamedTuple):
     """What a reader writes, and which texts it reads."""
 
-    begins: np.ndarray  # int64[e]: where the texts begin, -1 for an event without attributes
-    ends: np.ndarray  # int64[e]
-    offsets: np.ndarray  # int64[e + 1]: where the entries of each event begin
-    states: np.ndarray  # uint8[e]: READ or LEFT
-    counters: np.ndarray  # int64[6]
-    seen: np.ndarray  # int64[t]: the number of the last object that had the target
-    arrays: np.ndarray  # uint8[t]: whether an array of objects has been the value of the target
-    stack: np.ndarray  # int64[64 + 2, 5]: of each open object or list its kind, its target, its number if it is an
+    begins: Int64s  # [e]: where the texts begin, -1 for an event without attributes
+    ends: Int64s  # [e]
+    offsets: Int64s  # [e + 1]: where the entries of each event begin
+    states: Bytes  # [e]: READ or LEFT
+    counters: Int64s  # [6]
+    seen: Int64s  # [t]: the number of the last object that had the target
+    arrays: Bytes  # [t]: whether an array of objects has been the value of the target
+    stack: Int64Matrix  # [64 + 2, 5]: of each open object or list its kind, its target, its number if it is an
     # object, the number of the element of an array of objects that it is in, and what `Entries.elements` has of it
-    stamps: np.ndarray  # int64[OTHERS]: the event of the key at this place
-    others: np.ndarray  # int64[OTHERS]: the hash of a key that leads to no target, and of the object it is in
-    texts: np.ndarray  # uint8: strings without their escapes
-    notes: np.ndarray  # int64[n, 3]: entry, begin and size of the values of SOURCE targets, size -1 if it is no string;
+    stamps: Int64s  # [OTHERS]: the event of the key at this place
+    others: Int64s  # [OTHERS]: the hash of a key that leads to no target, and of the object it is in
+    texts: Bytes  # strings without their escapes
+    notes: Int64Matrix  # [n, 3]: entry, begin and size of the values of SOURCE targets, size -1 if it is no string;
     # begin is negative in `texts`: -1 - place
-    unread: np.ndarray  # int64[m, 3]: entry, begin and end of floats that Python must read
+    unread: Int64Matrix  # [m, 3]: entry, begin and end of floats that Python must read
 
 
-JSON_STATE = tuple_of_arrays(
-    JsonState,
-    True,
-    {
-        "uint8": "states arrays texts",
-        "int64": "begins ends offsets counters seen stamps others",
-        "int64[,]": "stack notes unread",
-    },
-)
+JSON_STATE = tuple_of_arrays(JsonState, True)

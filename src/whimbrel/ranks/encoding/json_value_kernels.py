@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from whimbrel.compiled.arrays import Bytes, Floats
 from whimbrel.compiled.jit import inlined
 from whimbrel.compiled.python_objects import bytes_at
 from whimbrel.ranks.encoding.json_number_kernels import HUGE, INTEGER, UNREAD, scan_number
@@ -20,7 +19,7 @@ _TRUE, _FALS, _NULL = (int.from_bytes(text, "little") for text in (b"true", b"fa
 
 @inlined
 def read_text(
-    data: np.ndarray, at: int, end: int, attr: int, flags: int, state: JsonState, reading: Reading
+    data: Bytes, at: int, end: int, attr: int, flags: int, state: JsonState, reading: Reading
 ) -> tuple[int, int, int, int]:
     """Read the string that begins at `at`: the place after it, or FOR_PYTHON; its rank; where its text is, its length.
 
@@ -52,8 +51,8 @@ def read_text(
 
 @inlined
 def read_number(
-    data: np.ndarray, at: int, end: int, attr: int, flags: int, entry: int, state: JsonState, numbers: Numbers,
-    cells: np.ndarray,
+    data: Bytes, at: int, end: int, attr: int, flags: int, entry: int, state: JsonState, numbers: Numbers,
+    cells: Floats,
 ) -> tuple[int, int]:  # fmt: skip
     """Read a number: the place after it, FOR_PYTHON or FULL; and its rank, or BAD and it is in its cell."""
     stop, kind, whole, real = scan_number(data, at, end)
@@ -80,7 +79,7 @@ def read_number(
 
 
 @inlined
-def read_word(data: np.ndarray, at: int, end: int) -> tuple[int, int]:
+def read_word(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """Read true, false or null: the place after it, or FOR_PYTHON; and its rank."""
     four = four_bytes(data, at, end)
     if four == _NULL:

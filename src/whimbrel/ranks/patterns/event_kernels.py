@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int64s
 from whimbrel.compiled.jit import helper, quick_kernel
 from whimbrel.compiled.views import view
 from whimbrel.ranks.cells import RANK
@@ -22,7 +23,7 @@ _trie, _networks, _entries = map(view, (TRIE, NETWORKS, ENTRIES))
 
 
 @helper
-def _fold(data: np.ndarray, start: int, end: int) -> np.ndarray:
+def _fold(data: Bytes, start: int, end: int) -> np.ndarray:
     """The lower case of an ASCII text behind a mark; nothing if it has other characters."""
     out = np.empty(end - start + 1, np.uint8)
     out[0] = _START
@@ -35,7 +36,7 @@ def _fold(data: np.ndarray, start: int, end: int) -> np.ndarray:
 
 
 @helper
-def _has_colon(data: np.ndarray, start: int, end: int) -> bool:
+def _has_colon(data: Bytes, start: int, end: int) -> bool:
     found = False
     for i in range(start, end):
         found |= data[i] == 58
@@ -43,7 +44,7 @@ def _has_colon(data: np.ndarray, start: int, end: int) -> bool:
 
 
 @quick_kernel
-def append_fragments(words: np.ndarray, searches: np.ndarray, count: int, texts: int) -> int:
+def append_fragments(words: Int64s, searches: Int64s, count: int, texts: int) -> int:
     """Append the fragments of the texts of one event to its first `count` entries, which are among the `words`.
 
     `searches` has SEARCH_WORDS words for each search. Returns how many entries there are now; -1 if there is no place,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.views import tuple_of_arrays, view, words_of
@@ -37,13 +38,13 @@ def fragment_of(network: str) -> str:
 class NetworkArrays(NamedTuple):
     """Networks, sorted by length and address."""
 
-    lengths: np.ndarray  # int64[l]: the lengths that there are
-    cuts: np.ndarray  # int64[l + 1]: where the networks of each begin
-    keys: np.ndarray  # int64[n]: length and first address
-    ranks: np.ndarray  # int32[n, 2]: the ranks of a network, or 0: in some value, and in every one
+    lengths: Int64s  # [l]: the lengths that there are
+    cuts: Int64s  # [l + 1]: where the networks of each begin
+    keys: Int64s  # [n]: length and first address
+    ranks: Int32Matrix  # [n, 2]: the ranks of a network, or 0: in some value, and in every one
 
 
-NETWORKS = tuple_of_arrays(NetworkArrays, False, {"int64": "lengths cuts keys", "int32[,]": "ranks"})
+NETWORKS = tuple_of_arrays(NetworkArrays, False)
 _networks = view(NETWORKS)
 
 
@@ -124,7 +125,7 @@ def open_networks(arrays: Mapping[str, np.ndarray], attr: int) -> list[Networks4
 
 
 @helper
-def _address(data: np.ndarray, start: int, end: int) -> np.int64:
+def _address(data: Bytes, start: int, end: int) -> np.int64:
     """The IPv4 address of a text, as `ipaddress` reads it: four numbers without leading zeros; -1 if it is none."""
     if end - start < 7 or end - start > 15:
         return np.int64(-1)
@@ -150,7 +151,7 @@ def _address(data: np.ndarray, start: int, end: int) -> np.int64:
 
 
 @inlined
-def append_networks(networks: NetworkArrays, data: np.ndarray, start: int, end: int, ranks: np.ndarray, n: int) -> int:
+def append_networks(networks: NetworkArrays, data: Bytes, start: int, end: int, ranks: Int32s, n: int) -> int:
     """Append the ranks of the networks of a text behind the first `n`; their new number, or -1 if there is no space."""
     lengths, cuts, keys, own = networks
     address = _address(data, start, end)
@@ -170,9 +171,7 @@ def append_networks(networks: NetworkArrays, data: np.ndarray, start: int, end: 
 
 
 @kernel
-def find_networks(
-    words: np.ndarray, offsets: np.ndarray, data: np.ndarray, ends: np.ndarray, ranks: np.ndarray
-) -> None:
+def find_networks(words: Int64s, offsets: Int64s, data: Bytes, ends: Int64s, ranks: Int32s) -> None:
     """Find the networks of each text that is an IPv4 address; its ranks end at ends[t + 1]. There must be space."""
     networks = _networks(words, 0)
     n = 0

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Bytes, Int32s, Int64Matrix, Uint64s
 from whimbrel.compiled.helpers import Integer, hash_of_bytes
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.regex_atoms import after_opening
@@ -43,10 +44,10 @@ _Found: TypeAlias = "tuple[Integer, Integer, Integer]"
 class PatternRules(NamedTuple):
     """The rules of a derived attribute."""
 
-    table: np.ndarray  # int64[rules, 4]: the columns of `rule_kernels`
-    programs: np.ndarray  # uint64
-    keys: np.ndarray  # int64[keys, 4]: kind of trie, where the text begins, its length, and the rule
-    always: np.ndarray  # int64[n, 2]: kind of trie, and the rule, of those that are decided for every text
+    table: Int64Matrix  # [rules, 4]: the columns of `rule_kernels`
+    programs: Uint64s
+    keys: Int64Matrix  # [keys, 4]: kind of trie, where the text begins, its length, and the rule
+    always: Int64Matrix  # [n, 2]: kind of trie, and the rule, of those that are decided for every text
 
 
 def rule_fragment(pattern: Pattern) -> str | None:
@@ -90,7 +91,7 @@ def _codes(letters: str) -> np.ndarray:
 
 
 @inlined
-def _next_of_like(data: np.ndarray, at: Integer, end: Integer) -> _Found:
+def _next_of_like(data: Bytes, at: Integer, end: Integer) -> _Found:
     while at < end and data[at] in (_PERCENT, _UNDERSCORE, _BACKSLASH):
         at += 1 + (data[at] == _BACKSLASH)
     begin = at
@@ -100,7 +101,7 @@ def _next_of_like(data: np.ndarray, at: Integer, end: Integer) -> _Found:
 
 
 @inlined
-def _after_set(data: np.ndarray, at: Integer) -> Integer:
+def _after_set(data: Bytes, at: Integer) -> Integer:
     at += 1
     at += data[at] == _HAT
     at += data[at] == _BRACKET_END
@@ -110,7 +111,7 @@ def _after_set(data: np.ndarray, at: Integer) -> Integer:
 
 
 @helper
-def _next_of_regex(data: np.ndarray, at: Integer, end: Integer) -> _Found:
+def _next_of_regex(data: Bytes, at: Integer, end: Integer) -> _Found:
     depth = 0
     begin: Integer = np.int64(-1)
     while at < end:
@@ -141,7 +142,7 @@ def _next_of_regex(data: np.ndarray, at: Integer, end: Integer) -> _Found:
 
 
 @helper
-def _inside(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integer]:
+def _inside(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, Integer]:
     """Begin and end of an expression without the groups that hold all of it, and without ^ and $ around them."""
     while True:
         begin: Integer = at + (at < end and data[at] == _HAT)
@@ -160,14 +161,12 @@ def _inside(data: np.ndarray, at: Integer, end: Integer) -> tuple[Integer, Integ
 
 
 @inlined
-def _next_text(data: np.ndarray, at: Integer, end: Integer, is_regex: bool) -> _Found:
+def _next_text(data: Bytes, at: Integer, end: Integer, is_regex: bool) -> _Found:
     return _next_of_regex(data, at, end) if is_regex else _next_of_like(data, at, end)
 
 
 @kernel
-def _choose_keys(
-    table: np.ndarray, is_folded: np.ndarray, data: np.ndarray, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _choose_keys(table: Int64Matrix, is_folded: Bools, data: Bytes, counts: Int32s) -> tuple[np.ndarray, np.ndarray]:
     """Choose a key for each alternative of each rule, by how many rules want a text, then by length.
 
     Returns the keys (kind of trie, begin, length, rule), and the rules (kind of trie, rule) of which an alternative

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int64Matrix, Uint64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import trailing_zeros
 from whimbrel.compiled.jit import helper, inlined, kernel
@@ -16,7 +17,7 @@ _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 @inlined
-def _after_character(text: np.ndarray, at: Integer, end: int) -> Integer:
+def _after_character(text: Bytes, at: Integer, end: int) -> Integer:
     """Where the next character begins."""
     at += 1
     while at < end and text[at] & 0xC0 == 0x80:
@@ -25,7 +26,7 @@ def _after_character(text: np.ndarray, at: Integer, end: int) -> Integer:
 
 
 @helper
-def is_like(pattern: np.ndarray, p: int, pattern_end: int, text: np.ndarray, start: int, end: int) -> bool:
+def is_like(pattern: Bytes, p: int, pattern_end: int, text: Bytes, start: int, end: int) -> bool:
     """Whether text[start:end] matches a LIKE pattern with the escape \\. Goes back to the last % only."""
     at: Integer = np.int64(start)
     resumed: Integer = np.int64(start)
@@ -61,7 +62,7 @@ def _pair_bit(first: Integer, second: Integer) -> np.uint64:
 
 
 @inlined
-def pairs_of(text: np.ndarray, start: int, end: int) -> np.uint64:
+def pairs_of(text: Bytes, start: int, end: int) -> np.uint64:
     """The bits of all pairs of bytes of a text."""
     bits = _NONE
     for at in range(start, end - 1):
@@ -70,7 +71,7 @@ def pairs_of(text: np.ndarray, start: int, end: int) -> np.uint64:
 
 
 @kernel
-def pairs_of_rules(table: np.ndarray, known: np.ndarray) -> np.ndarray:
+def pairs_of_rules(table: Int64Matrix, known: Bytes) -> np.ndarray:
     """For each rule the bits of pairs that a text must have: those within the texts of a LIKE pattern."""
     out = np.zeros(table.shape[0], np.uint64)
     for rule in range(table.shape[0]):
@@ -95,7 +96,7 @@ def pairs_of_rules(table: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 @inlined
-def _consumed(programs: np.ndarray, begin: int, active: np.uint64, symbol: Integer) -> np.uint64:
+def _consumed(programs: Uint64s, begin: int, active: np.uint64, symbol: Integer) -> np.uint64:
     """The positions that are active after one more symbol."""
     possible = programs[begin + FIRST]
     while active != _NONE:
@@ -105,7 +106,7 @@ def _consumed(programs: np.ndarray, begin: int, active: np.uint64, symbol: Integ
 
 
 @helper
-def is_found(programs: np.ndarray, begin: int, text: np.ndarray, start: int, end: int) -> bool:
+def is_found(programs: Uint64s, begin: int, text: Bytes, start: int, end: int) -> bool:
     """Whether the regular expression whose program begins at `begin` is found in text[start:end]."""
     if programs[begin + SHORTEST] != _NONE:
         return True

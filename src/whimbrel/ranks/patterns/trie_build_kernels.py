@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Bytes, Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.helpers import Integer, shared
 from whimbrel.compiled.jit import helper, kernel
 
@@ -22,7 +23,7 @@ _FEW = 8
 
 
 @kernel
-def measure(offsets: np.ndarray, data: np.ndarray, tail: int, more: int, depth: np.ndarray) -> np.ndarray:
+def measure(offsets: Int64s, data: Bytes, tail: int, more: int, depth: Int64s) -> np.ndarray:
     """Write the length of the path of each of the sorted distinct fragments; return the number of nodes on each level.
 
     A tail has at most `tail` bytes, and a path goes on for `more` bytes after its fragment is alone on it.
@@ -51,8 +52,8 @@ def measure(offsets: np.ndarray, data: np.ndarray, tail: int, more: int, depth: 
 
 @kernel
 def grow(
-    offsets: np.ndarray, data: np.ndarray, depth: np.ndarray, levels: np.ndarray, nodes: np.ndarray,
-    labels: np.ndarray, fragment: np.ndarray,
+    offsets: Int64s, data: Bytes, depth: Int64s, levels: Int64s, nodes: Int32Matrix,
+    labels: Bytes, fragment: Int32s,
 ) -> None:  # fmt: skip
     """Write the nodes of all fragments: first children, bytes (`labels`), and which fragment ends there (-1: none)."""
     following = np.zeros(levels.shape[0] + 1, np.int64)
@@ -81,7 +82,7 @@ def grow(
 
 
 @helper
-def child_of(nodes: np.ndarray, labels: np.ndarray, node: Integer, byte: int) -> Integer:
+def child_of(nodes: Int32Matrix, labels: Bytes, node: Integer, byte: int) -> Integer:
     """The child of a node for a byte, or 0."""
     low, end = np.int64(nodes[node, FIRST]), np.int64(nodes[node + 1, FIRST])
     while end - low > _FEW:
@@ -97,9 +98,7 @@ def child_of(nodes: np.ndarray, labels: np.ndarray, node: Integer, byte: int) ->
 
 
 @helper
-def step(
-    nodes: np.ndarray, labels: np.ndarray, classes: np.ndarray, dense: np.ndarray, node: Integer, byte: int
-) -> Integer:
+def step(nodes: Int32Matrix, labels: Bytes, classes: Bytes, dense: Int32Matrix, node: Integer, byte: int) -> Integer:
     """The node of the longest suffix of the text so far, with this byte, that is in the trie."""
     while node >= dense.shape[0]:
         child = child_of(nodes, labels, node, byte)
@@ -111,8 +110,8 @@ def step(
 
 @kernel
 def connect(
-    nodes: np.ndarray, labels: np.ndarray, fragment: np.ndarray, classes: np.ndarray, dense: np.ndarray,
-    is_whole: np.ndarray, is_inside: bool,
+    nodes: Int32Matrix, labels: Bytes, fragment: Int32s, classes: Bytes, dense: Int32Matrix,
+    is_whole: Bools, is_inside: bool,
 ) -> None:  # fmt: skip
     """Write the dense rows and, for fragments inside, the links to suffixes, whose nodes come before their own."""
     for parent in range(nodes.shape[0] - 1):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64Matrix, Int64s, Uint64s
 from whimbrel.compiled.helpers import Integer, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.views import tuple_of_arrays, view
@@ -21,30 +22,21 @@ from whimbrel.ranks.patterns.trie_build_kernels import CUT, FAIL, WHOLE, child_o
 class TrieArrays(NamedTuple):
     """The arrays of a trie."""
 
-    nodes: np.ndarray  # int32[n + 1, 4]: see trie_build_kernels
-    labels: np.ndarray  # uint8[n + 1]: the byte that leads to a node
-    fragment: np.ndarray  # int32[n + 1]: the fragment that ends at a node, or -1
-    classes: np.ndarray  # uint8[256]: the class of each byte
-    dense: np.ndarray  # int32[m, classes]: the next node from each of the first nodes
-    fragments: np.ndarray  # int64[f, 5]: the columns below
-    known: np.ndarray  # uint8: the bytes of all fragments
-    rule_first: np.ndarray  # int32[f + 2]: where the rules of each fragment begin, and those that every text asks for
-    rules: np.ndarray  # int32: the rules of all fragments
-    rule_table: np.ndarray  # int64[rules, 4]: see pattern_rules
-    programs: np.ndarray  # uint64: of regular expressions
-    rule_pairs: np.ndarray  # uint64[rules]: the bits of pairs of bytes that a text must have
+    nodes: Int32Matrix  # [n + 1, 4]: see trie_build_kernels
+    labels: Bytes  # [n + 1]: the byte that leads to a node
+    fragment: Int32s  # [n + 1]: the fragment that ends at a node, or -1
+    classes: Bytes  # [256]: the class of each byte
+    dense: Int32Matrix  # [m, classes]: the next node from each of the first nodes
+    fragments: Int64Matrix  # [f, 5]: the columns below
+    known: Bytes  # the bytes of all fragments
+    rule_first: Int32s  # [f + 2]: where the rules of each fragment begin, and those that every text asks for
+    rules: Int32s  # the rules of all fragments
+    rule_table: Int64Matrix  # [rules, 4]: see pattern_rules
+    programs: Uint64s  # of regular expressions
+    rule_pairs: Uint64s  # [rules]: the bits of pairs of bytes that a text must have
 
 
-TRIE = tuple_of_arrays(
-    TrieArrays,
-    False,
-    {
-        "uint8": "labels classes known",
-        "uint64": "programs rule_pairs",
-        "int32[,]": "nodes dense",
-        "int64[,]": "fragments rule_table",
-    },
-)
+TRIE = tuple_of_arrays(TrieArrays, False)
 START, LENGTH, DEPTH, SOME, EVERY = 0, 1, 2, 3, 4
 """Columns of a fragment: where its text begins, its length, the depth of its node, and its ranks, or 0."""
 _FEW = 8
@@ -57,7 +49,7 @@ _trie = view(TRIE)
 
 
 @helper
-def _place(table: np.ndarray, mask: int, number: Integer) -> Integer:
+def _place(table: Int64s, mask: int, number: Integer) -> Integer:
     """The place of a fragment in a hash table, or the free place where it belongs."""
     at = (number * 0x9E3779B1 >> 7) & mask
     while table[at] >= 0 and table[at] != number:
@@ -66,7 +58,7 @@ def _place(table: np.ndarray, mask: int, number: Integer) -> Integer:
 
 
 @inlined
-def _add(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -> int:
+def _add(found: Int64s, count: int, table: Int64s, number: Integer) -> int:
     """Add a fragment to the `count` that are found; the new count, the same if it was there, or -1 without space.
 
     Where there are more than a few, they are in the hash table too, which is four times as large as `found`.
@@ -93,7 +85,7 @@ def _add(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -> i
 
 
 @inlined
-def _find_inside(trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray, table: np.ndarray) -> int:
+def _find_inside(trie: TrieArrays, data: Bytes, start: int, end: int, found: Int64s, table: Int64s) -> int:
     """Find the fragments that a text has anywhere, each once; how many, or -1 if there is no space."""
     nodes, labels, fragment, classes, dense, fragments, known = trie[:7]
     node: Integer = np.int64(0)
@@ -131,7 +123,7 @@ def _find_inside(trie: TrieArrays, data: np.ndarray, start: int, end: int, found
 
 
 @inlined
-def _find_ends(trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray) -> int:
+def _find_ends(trie: TrieArrays, data: Bytes, start: int, end: int, found: Int64s) -> int:
     """Find the fragments that a text ends with, which the trie has backwards; how many, or -1 if there is no space."""
     nodes, labels, fragment, classes, dense, fragments, known = trie[:7]
     node: Integer = np.int64(0)
@@ -158,7 +150,7 @@ def _find_ends(trie: TrieArrays, data: np.ndarray, start: int, end: int, found: 
 
 @inlined
 def _decide(
-    trie: TrieArrays, f: Integer, data: np.ndarray, start: int, end: int, pairs: np.uint64, ranks: np.ndarray,
+    trie: TrieArrays, f: Integer, data: Bytes, start: int, end: int, pairs: np.uint64, ranks: Int32s,
     begin: int, n: int,
 ) -> int:  # fmt: skip
     """Append the ranks of the rules of a fragment that the text fits, which has the ranks from `begin` to `n` so far.
@@ -190,15 +182,13 @@ def _decide(
 class SearchBuffers(NamedTuple):
     """What searches write: the fragments of a text, a hash table of them, and the ranks of all texts."""
 
-    found: np.ndarray  # int64
-    table: np.ndarray  # int64: four times as large, and so large that a mask gives places
-    ranks: np.ndarray  # int32
+    found: Int64s
+    table: Int64s  # four times as large, and so large that a mask gives places
+    ranks: Int32s
 
 
 @inlined
-def append_ranks(
-    trie: TrieArrays, kind: int, data: np.ndarray, start: int, end: int, buffers: SearchBuffers, n: int
-) -> int:
+def append_ranks(trie: TrieArrays, kind: int, data: Bytes, start: int, end: int, buffers: SearchBuffers, n: int) -> int:
     """Append the ranks of the fragments of a text behind the first `n`; `kind` as in `find_fragments`.
 
     Returns the new number of ranks, or -1 if some buffer is too small. Buffers do not grow here: arrays that change in
@@ -228,8 +218,8 @@ def append_ranks(
 
 @kernel
 def find_fragments(
-    words: np.ndarray, kind: int, offsets: np.ndarray, data: np.ndarray, first: int, ends: np.ndarray,
-    found: np.ndarray, table: np.ndarray, ranks: np.ndarray,
+    words: Int64s, kind: int, offsets: Int64s, data: Bytes, first: int, ends: Int64s,
+    found: Int64s, table: Int64s, ranks: Int32s,
 ) -> int:  # fmt: skip
     """Find the fragments of the texts from `first` on. The ranks of text t end at ends[t + 1].
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from whimbrel.compiled.arrays import Int64s
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.index.region_arrays import CUT, FIRST_CUT, LOW, REACH, ZONE, Int64s, OrderedList
+from whimbrel.spaces.index.region_arrays import CUT, FIRST_CUT, LOW, REACH, ZONE, OrderedList
 
 
 @kernel

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.warm_up import tell_if_cold
 from whimbrel.spaces.index import region_rows as row_kernels
 from whimbrel.spaces.index.ordered_lists import check_lists, is_sparse, merged, updated
@@ -31,8 +32,6 @@ from whimbrel.spaces.index.region_arrays import (
     TAG,
     DimensionSpaces,
     IndexArrays,
-    Int32s,
-    Int64s,
     RegionRows,
     Regions,
     empty_index,

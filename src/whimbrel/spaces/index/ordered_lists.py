@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.region_arrays import (
     AT,
@@ -34,9 +35,7 @@ from whimbrel.spaces.index.region_arrays import (
     TAIL_USED,
     VALID,
     ZONE,
-    Bytes,
     IndexArrays,
-    Int64s,
     OrderedList,
     PendingWrites,
     RegionRows,

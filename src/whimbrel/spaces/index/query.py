@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.index.region_arrays import AT, HIGH, LENGTH, LOW, REAL, VALID, Int32s, Int64s
+from whimbrel.spaces.index.region_arrays import AT, HIGH, LENGTH, LOW, REAL, VALID
 
 BATCH_SIZE = 32
 """Queries that are answered together: their bounds and the lists of one dimension stay in the cache."""

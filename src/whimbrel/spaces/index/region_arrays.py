@@ -24,10 +24,12 @@ scan a dozen entries.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 """The cuts of an interval without a lower or an upper bound."""
@@ -36,9 +38,6 @@ ZONE = 32
 FEW_DIMENSIONS = 8
 """In a space with at most this many dimensions every valid region has an entry in each."""
 
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Bytes = NDArray[np.uint8]
 
 CUT, OTHER, TAG, PEER_LOW, PEER_HIGH, DIMENSION = range(6)
 """Columns of an entry: its cut, its other end, its tag, and the ends of its peer. An entry of the tail also has its
@@ -120,6 +119,13 @@ class IndexArrays(NamedTuple):
     dimensions: DimensionSpaces
 
 
+def offsets(lengths: Int64s | Sequence[int]) -> Int64s:
+    """Where runs of these lengths begin, and where the last one ends."""
+    out = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out
+
+
 class Regions(NamedTuple):
     """A batch of regions. Region n has the cells start[n] to start[n + 1], sorted by dimension; it may have none."""
 
@@ -131,8 +137,7 @@ class Regions(NamedTuple):
         """A batch from one list or array of cells per region."""
         if len(rows) == 1 and isinstance(rows[0], np.ndarray):
             return Regions(np.array([0, len(rows[0])], np.int64), rows[0])
-        start = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row) for row in rows], out=start[1:])
+        start = offsets([len(row) for row in rows])
         if any(isinstance(row, np.ndarray) for row in rows):
             return Regions(start, np.concatenate([np.asarray(row, np.int64).reshape(-1, 3) for row in rows]))
         cells = np.array([cell for row in rows for cell in row], np.int64).reshape(-1, 3)
@@ -151,7 +156,7 @@ class Regions(NamedTuple):
     def take(self, order: Int64s) -> Regions:
         """The regions with the numbers in `order`."""
         lengths = np.diff(self.start)[order]
-        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        start = offsets(lengths)
         source = np.repeat(self.start[order] - start[:-1], lengths) + np.arange(start[-1])
         return Regions(start, self.cells[source])
 
@@ -237,7 +242,7 @@ def packed(index: IndexArrays, row_count: int) -> IndexArrays:
     """The index without the cells that no row has any more. The tail must be empty."""
     rows = index.rows
     lengths = rows.heads[:row_count, LENGTH]
-    at = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    at = offsets(lengths)
     cells = np.empty((max(int(at[-1]), 1), 3), np.int64)
     source = np.repeat(rows.heads[:row_count, AT] - at[:-1], lengths) + np.arange(at[-1])
     cells[: at[-1]] = rows.cells[source]

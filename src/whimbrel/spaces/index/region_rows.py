@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.region_arrays import (
     AT,
@@ -19,8 +20,6 @@ from whimbrel.spaces.index.region_arrays import (
     PENDING_USED,
     REAL,
     VALID,
-    Int32s,
-    Int64s,
     PendingWrites,
     RegionRows,
 )

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.spaces.index.bounds import crossed_downward, crossed_upward, disjoint_places, overlap_count
 from whimbrel.spaces.index.query import (
@@ -43,8 +44,6 @@ from whimbrel.spaces.index.region_arrays import (
     TAIL_USED,
     DimensionSpaces,
     IndexArrays,
-    Int32s,
-    Int64s,
     OrderedList,
     RegionRows,
 )

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.bounds import between, disjoint_places, first_place, lower_bound
 from whimbrel.spaces.index.query import (
@@ -64,10 +65,7 @@ from whimbrel.spaces.index.region_arrays import (
     TAIL_USED,
     VALID,
     ZONE,
-    Bytes,
     IndexArrays,
-    Int32s,
-    Int64s,
     OrderedList,
     RegionRows,
 )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s
 from whimbrel.compiled.jit import inlined
 from whimbrel.engine.access.shared.arrays import Arrays, EventState, EventValues, Scratch, SharedArrays
 from whimbrel.engine.access.shared.key import AccessKey, Explained, KeyArrays, Packed
@@ -24,9 +25,9 @@ CANDIDATE_NS = 1.0
 class ToyArrays(NamedTuple):
     """An attribute, a rank and a row for each conjunction."""
 
-    attr: np.ndarray  # int32[m]
-    rank: np.ndarray  # int32[m]
-    row: np.ndarray  # int32[m]: with flags
+    attr: Int32s
+    rank: Int32s
+    row: Int32s  # with flags
 
 
 TOY = KeyArrays(ToyArrays, "toy_")

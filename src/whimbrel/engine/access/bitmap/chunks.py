@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Float32Matrix, Float32s, FloatMatrix, Floats, Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Items
@@ -43,25 +44,25 @@ _NARROW = 1e-4
 class ChunkPlan(NamedTuple):
     """Conjunctions in the order of their chunks, and per chunk its columns and its zones."""
 
-    mine: np.ndarray  # the conjunctions
-    first: np.ndarray  # int64[chunks + 1]: where each chunk begins
-    attrs: np.ndarray  # the attributes that they use; their places here are their compact numbers
-    compact: np.ndarray  # int32[A]: the compact number of each attribute, or -1
-    column_start: np.ndarray  # int32[chunks + 1]: the columns of each chunk
-    column_attr: np.ndarray  # int32: the compact attribute of each column
-    zone_attr: np.ndarray  # int32[chunks, ZONES]: compact attributes, -1 for none
-    zone_low: np.ndarray  # int32[chunks, ZONES]
-    zone_high: np.ndarray  # int32[chunks, ZONES]
-    several: np.ndarray  # bool[chunks]: whether a conjunction wants several values of one attribute
+    mine: Int64s  # the conjunctions
+    first: Int64s  # [chunks + 1]: where each chunk begins
+    attrs: Int64s  # the attributes that they use; their places here are their compact numbers
+    compact: Int32s  # [A]: the compact number of each attribute, or -1
+    column_start: Int32s  # [chunks + 1]: the columns of each chunk
+    column_attr: Int32s  # the compact attribute of each column
+    zone_attr: Int32Matrix  # [chunks, ZONES]: compact attributes, -1 for none
+    zone_low: Int32Matrix  # [chunks, ZONES]
+    zone_high: Int32Matrix  # [chunks, ZONES]
+    several: Bools  # [chunks]: whether a conjunction wants several values of one attribute
 
 
 class _Runs(NamedTuple):
     """Runs of conjunctions with the same leading attributes, and how their ranges of each of these lie."""
 
-    total: np.ndarray  # int64[r]: the number of conjunctions
-    width: np.ndarray  # float64[DEPTH, r]: the sum of the widths of their ranges
-    low: np.ndarray  # float32[DEPTH, r]: the lowest middle of a range
-    high: np.ndarray  # float32[DEPTH, r]: the highest middle of a range
+    total: Int64s  # [r]: the number of conjunctions
+    width: FloatMatrix  # [DEPTH, r]: the sum of the widths of their ranges
+    low: Float32Matrix  # [DEPTH, r]: the lowest middle of a range
+    high: Float32Matrix  # [DEPTH, r]: the highest middle of a range
 
     def joined(self, first: np.ndarray) -> _Runs:
         """Join neighbouring runs: `first` says at which run each joined one begins."""
@@ -109,7 +110,7 @@ def tiled(plan: Plan, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     _, group = np.unique(code[first] // cut * (DEPTH + 1) + depth, return_inverse=True)
     by_group = np.argsort(group, kind="stable")
     members = _starts(group[by_group])
-    groups = _Runs(*(part[..., by_group] for part in runs)).joined(members)
+    groups = _Runs._make(part[..., by_group] for part in runs).joined(members)
     used = np.minimum(depth, _real(code[first], none + 1))[by_group][members]
     in_pool = (used == 0)[group].repeat(count)
     if in_pool.any():  # there, by attribute first
@@ -207,8 +208,8 @@ def _sorted(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
 
 @kernel
 def _leading(
-    mine: np.ndarray, items: Items, place: np.ndarray, none: int, total: np.ndarray, places: np.ndarray,
-    middles: np.ndarray, widths: np.ndarray,
+    mine: Int64s, items: Items, place: Int64s, none: int, total: Int64s, places: Int32Matrix,
+    middles: Float32Matrix, widths: Float32Matrix,
 ) -> None:  # fmt: skip
     """Write the most used attributes of each conjunction, and the middle and the width of its range of each.
 
@@ -241,7 +242,7 @@ def _leading(
 
 
 @helper
-def ask_ahead(p: int, mine: np.ndarray, items: Items, shares: np.ndarray) -> None:
+def ask_ahead(p: int, mine: Int64s, items: Items, shares: Float32s) -> None:
     """Ask the cache for the items of a conjunction that comes soon: they lie in the order of subscriptions."""
     if p + 2 * AHEAD < mine.size:
         prefetch(items.start, mine[p + 2 * AHEAD])
@@ -255,7 +256,7 @@ def ask_ahead(p: int, mine: np.ndarray, items: Items, shares: np.ndarray) -> Non
 
 @kernel
 def _plan_chunks(
-    mine: np.ndarray, chunk_first: np.ndarray, items: Items, shares: np.ndarray, compact: np.ndarray, total: np.ndarray
+    mine: Int64s, chunk_first: Int64s, items: Items, shares: Float32s, compact: Int32s, total: Int64s
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Per chunk the attributes that get bits, strongest first, and the narrowest zones: the fields of the plan."""
     start, attr, kind, low, high, set_start, set_low, set_high = items
@@ -316,7 +317,7 @@ def _plan_chunks(
 
 
 @helper
-def _strongest_first(touched: np.ndarray, n: int, power: np.ndarray) -> None:
+def _strongest_first(touched: Int32s, n: int, power: Floats) -> None:
     """Bring the attributes that get bits to the front of the first n."""
     for i in range(min(COLUMNS, n)):
         best_at = i
@@ -328,8 +329,8 @@ def _strongest_first(touched: np.ndarray, n: int, power: np.ndarray) -> None:
 
 @helper
 def _insert_zone(
-    zone: int, bottom: int, top: int, width: float, chunk: int, narrowest: np.ndarray, zone_attr: np.ndarray,
-    zone_low: np.ndarray, zone_high: np.ndarray,
+    zone: int, bottom: int, top: int, width: float, chunk: int, narrowest: Floats, zone_attr: Int32Matrix,
+    zone_low: Int32Matrix, zone_high: Int32Matrix,
 ) -> None:  # fmt: skip
     """Put a zone among those of its chunk, which are ordered by width, if it is narrow enough."""
     for z in range(ZONES):

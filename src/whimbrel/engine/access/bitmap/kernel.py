@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64s, Uint64s
 from whimbrel.compiled.intrinsics import or_rows, prefetch, trailing_zeros
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.engine.access.bitmap.chunks import CHUNK, ZONES
@@ -52,7 +53,7 @@ def match_chunks(
 
 
 @helper
-def _sort_by_event(pair_event: np.ndarray, pair_row: np.ndarray, pairs: int, start: np.ndarray) -> np.ndarray:
+def _sort_by_event(pair_event: Int32s, pair_row: Int32s, pairs: int, start: Int64s) -> np.ndarray:
     """The rows of the runs, event by event; `start` says where those of each begin."""
     i = 0
     while i < pairs:
@@ -76,8 +77,8 @@ def _sort_by_event(pair_event: np.ndarray, pair_row: np.ndarray, pairs: int, sta
 
 @helper
 def _load_block(
-    keys: BitmapArrays, offsets: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, first: int, count: int,
-    by_attr: np.ndarray, by_event: np.ndarray,
+    keys: BitmapArrays, offsets: Int64s, attrs: Int32s, ranks: Int32s, first: int, count: int,
+    by_attr: Int32Matrix, by_event: Int32Matrix,
 ) -> None:  # fmt: skip
     """Write the events of the block by the attributes of the chunks.
 
@@ -171,8 +172,8 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
 
 @inlined
 def _check_runs(
-    keys: BitmapArrays, sets: Sets, begin: int, n: int, checks: int, by_event: np.ndarray, attrs: np.ndarray,
-    ranks: np.ndarray, offsets: np.ndarray, pair_event: np.ndarray, pair_row: np.ndarray,
+    keys: BitmapArrays, sets: Sets, begin: int, n: int, checks: int, by_event: Int32Matrix, attrs: Int32s,
+    ranks: Int32s, offsets: Int64s, pair_event: Int32s, pair_row: Int32s,
 ) -> int:  # fmt: skip
     """Check the candidates of a chunk, from place `begin` to n, and close up the rows of those that hold.
 
@@ -201,8 +202,8 @@ def _check_runs(
 
 @helper
 def _open(
-    zone_attr: np.ndarray, zone_low: np.ndarray, zone_high: np.ndarray, chunk: int, by_attr: np.ndarray, count: int,
-    mask: np.ndarray, masks: np.ndarray, alive: np.ndarray,
+    zone_attr: Int32Matrix, zone_low: Int32Matrix, zone_high: Int32Matrix, chunk: int, by_attr: Int32Matrix, count: int,
+    mask: Bytes, masks: Uint64s, alive: Int32s,
 ) -> int:  # fmt: skip
     """Write the events that lie within all zones of a chunk; return how many there are."""
     living = 0
@@ -240,8 +241,8 @@ def _open(
 
 @helper
 def _or_several(
-    keys: BitmapArrays, s0: int, s1: int, size: int, by_event: np.ndarray, e: int, attrs: np.ndarray,
-    ranks: np.ndarray, end: int, found: np.ndarray, dead: np.ndarray,
+    keys: BitmapArrays, s0: int, s1: int, size: int, by_event: Int32Matrix, e: int, attrs: Int32s,
+    ranks: Int32s, end: int, found: Uint64s, dead: Uint64s,
 ) -> bool:  # fmt: skip
     """Do what `or_rows` does, for an event with lists: a conjunction is dead if every value of a list kills it.
 
@@ -276,7 +277,7 @@ def _or_several(
 
 
 @helper
-def _in_ranges(place: np.ndarray, item: np.ndarray, p: int, by_event: np.ndarray, e: int, used: int) -> bool:
+def _in_ranges(place: Int32Matrix, item: Int32Matrix, p: int, by_event: Int32Matrix, e: int, used: int) -> bool:
     """Whether the single values of an event lie in all ranges of conjunction p."""
     for k in range(np.uint64(place[p, 0]), np.uint64(place[p, 1])):
         low = item[k, 1]
@@ -288,8 +289,8 @@ def _in_ranges(place: np.ndarray, item: np.ndarray, p: int, by_event: np.ndarray
 
 @helper
 def _passes(
-    place: np.ndarray, item: np.ndarray, sets: Sets, p: int, by_event: np.ndarray, e: int, used: int,
-    attrs: np.ndarray, ranks: np.ndarray, end: int,
+    place: Int32Matrix, item: Int32Matrix, sets: Sets, p: int, by_event: Int32Matrix, e: int, used: int,
+    attrs: Int32s, ranks: Int32s, end: int,
 ) -> bool:  # fmt: skip
     """Whether conjunction p holds for event e of the block, by the items that bits do not decide."""
     good = True

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Bytes, Float32s, Int32Matrix, Int32s, Int64s, Uint64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.compiled.views import at_line_start
@@ -53,21 +54,21 @@ CHUNKED_NS = 1.0
 class BitmapArrays(NamedTuple):
     """The chunks. Attributes have compact numbers here: those of the attributes that chunks use."""
 
-    compact: np.ndarray  # int32[A + 1]: the compact number of each attribute, or -1; derived
-    bucket_start: np.ndarray  # int32[attributes + 1]: the buckets of each attribute
-    bucket_high: np.ndarray  # int32: the last rank of each bucket
-    first: np.ndarray  # int32[chunks + 1]: the conjunctions of each chunk
-    column_start: np.ndarray  # int32[chunks + 1]: the columns of each chunk
-    column_attr: np.ndarray  # int32: the attribute of each column
-    column_offset: np.ndarray  # int64: where its lines begin in `words`
-    words: np.ndarray  # uint64: the dead bits
-    zone_attr: np.ndarray  # int32[chunks, ZONES]
-    zone_low: np.ndarray  # int32[chunks, ZONES]
-    zone_high: np.ndarray  # int32[chunks, ZONES]
-    checked: np.ndarray  # uint8[chunks]: what bits leave to check
-    row: np.ndarray  # int32[m]: the row of each conjunction, with flags
-    place: np.ndarray  # int32[m + 1, 2]: where its items begin, and where those that must be checked end
-    items: np.ndarray  # int32[items, 3]: attribute with kind, low, high
+    compact: Int32s  # [A + 1]: the compact number of each attribute, or -1; derived
+    bucket_start: Int32s  # [attributes + 1]: the buckets of each attribute
+    bucket_high: Int32s  # the last rank of each bucket
+    first: Int32s  # [chunks + 1]: the conjunctions of each chunk
+    column_start: Int32s  # [chunks + 1]: the columns of each chunk
+    column_attr: Int32s  # the attribute of each column
+    column_offset: Int64s  # where its lines begin in `words`
+    words: Uint64s  # the dead bits
+    zone_attr: Int32Matrix  # [chunks, ZONES]
+    zone_low: Int32Matrix  # [chunks, ZONES]
+    zone_high: Int32Matrix  # [chunks, ZONES]
+    checked: Bytes  # [chunks]: what bits leave to check
+    row: Int32s  # [m]: the row of each conjunction, with flags
+    place: Int32Matrix  # [m + 1, 2]: where its items begin, and where those that must be checked end
+    items: Int32Matrix  # [items, 3]: attribute with kind, low, high
 
 
 def _derived(arrays: Arrays) -> dict[str, np.ndarray]:
@@ -79,12 +80,6 @@ def _derived(arrays: Arrays) -> dict[str, np.ndarray]:
 BITMAP = KeyArrays(
     BitmapArrays,
     "bits_",
-    {
-        "int64": "column_offset",
-        "uint64": "words",
-        "int32[,]": "zone_attr zone_low zone_high place items",
-        "uint8": "checked",
-    },
     stored={
         "row": "slot", "column_start": "slot_start", "column_attr": "slot_attr", "column_offset": "slot_offset",
     },
@@ -95,19 +90,19 @@ BITMAP = KeyArrays(
 class _Buckets(NamedTuple):
     """The buckets of the attributes of chunks."""
 
-    start: np.ndarray  # int32[attributes + 1]
-    high: np.ndarray  # int32: the last rank of each bucket
-    identity: np.ndarray  # bool[attributes]: whether every rank has a bucket of its own
+    start: Int32s  # [attributes + 1]
+    high: Int32s  # the last rank of each bucket
+    identity: Bools  # [attributes]: whether every rank has a bucket of its own
 
 
 class _Written(NamedTuple):
     """The arrays that `_fill_chunks` writes."""
 
-    offset: np.ndarray
-    words: np.ndarray
-    checked: np.ndarray
-    place: np.ndarray
-    items: np.ndarray
+    offset: Int64s
+    words: Uint64s
+    checked: Bytes
+    place: Int32Matrix
+    items: Int32Matrix
 
 
 def bid(plan: Plan) -> None:
@@ -231,7 +226,7 @@ def _buckets(weights: Weights, attrs: np.ndarray) -> _Buckets:
 
 
 @helper
-def bucket_of(rank: int, first: int, last: int, bucket_high: np.ndarray) -> int:
+def bucket_of(rank: int, first: int, last: int, bucket_high: Int32s) -> int:
     """The bucket of a rank: the first whose last rank is not below it, counted from `first`."""
     if bucket_high[last - 1] == last - first - 1:  # as many buckets as ranks
         return rank
@@ -240,7 +235,7 @@ def bucket_of(rank: int, first: int, last: int, bucket_high: np.ndarray) -> int:
 
 
 @kernel
-def _fill_chunks(source: Items, shares: np.ndarray, plan: ChunkPlan, buckets: _Buckets, written: _Written) -> None:
+def _fill_chunks(source: Items, shares: Float32s, plan: ChunkPlan, buckets: _Buckets, written: _Written) -> None:
     """Set the dead bits and write the items: first those to check, most selective first, then those bits decide.
 
     Of a conjunction's bits those are set where it dies or comes to life from one bucket to the next, and at last each
@@ -297,7 +292,7 @@ def _fill_chunks(source: Items, shares: np.ndarray, plan: ChunkPlan, buckets: _B
 
 
 @helper
-def _insert(order: np.ndarray, n: int, k: int, shares: np.ndarray) -> None:
+def _insert(order: Int64s, n: int, k: int, shares: Float32s) -> None:
     """Put item k among the first n, which are ordered by their shares."""
     j = n
     while j > 0 and shares[order[j - 1]] > shares[k]:
@@ -307,7 +302,7 @@ def _insert(order: np.ndarray, n: int, k: int, shares: np.ndarray) -> None:
 
 
 @helper
-def _spread(bits: np.ndarray, start: int, buckets: int, size: int) -> None:
+def _spread(bits: Uint64s, start: int, buckets: int, size: int) -> None:
     """Make lines of what changes from line to line; bits beyond the size of a chunk are dead."""
     for p in range(size, CHUNK):
         bits[start + (p >> 6)] |= np.uint64(1) << np.uint64(p & 63)
@@ -317,8 +312,8 @@ def _spread(bits: np.ndarray, start: int, buckets: int, size: int) -> None:
 
 @helper
 def _set_bits(
-    bits: np.ndarray, base: int, bit: np.uint64, spans: tuple[np.ndarray, np.ndarray], b0: int, b1: int,
-    bucket_high: np.ndarray,
+    bits: Uint64s, base: int, bit: np.uint64, spans: tuple[Int32s, Int32s], b0: int, b1: int,
+    bucket_high: Int32s,
 ) -> None:  # fmt: skip
     """Mark the lines where a conjunction dies or comes to life, given the ranges of ranks that it admits."""
     lows, highs = spans
@@ -333,7 +328,7 @@ def _set_bits(
 
 
 @helper
-def _toggle(bits: np.ndarray, base: int, bit: np.uint64, first: int, last: int, buckets: int) -> None:
+def _toggle(bits: Uint64s, base: int, bit: np.uint64, first: int, last: int, buckets: int) -> None:
     """Mark the lines of the first bucket of a range and of the one behind its last."""
     bits[base + (first + 1) * WORDS] ^= bit
     if last + 1 < buckets:
@@ -341,7 +336,7 @@ def _toggle(bits: np.ndarray, base: int, bit: np.uint64, first: int, last: int, 
 
 
 @helper
-def _near(rank: int, first: int, last: int, bucket_high: np.ndarray) -> int:
+def _near(rank: int, first: int, last: int, bucket_high: Int32s) -> int:
     """Find the bucket of a rank as `bucket_of` does, beginning where it would be if all were equally wide."""
     b = np.int64(rank * ((last - first) / (bucket_high[last - 1] + 1.0)))
     while bucket_high[first + b] < rank:

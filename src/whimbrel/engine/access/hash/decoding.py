@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.hash.keys import CANDIDATE_NS, table_entries
 from whimbrel.engine.access.hash.layout import REFERENCES
@@ -45,7 +46,7 @@ def _shapes_of(arrays: Arrays, key: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _find_keys(keys: np.ndarray, runs: np.ndarray, starts: np.ndarray, key: np.ndarray) -> None:
+def _find_keys(keys: Int64s, runs: Int64s, starts: Int64s, key: Int64s) -> None:
     """Write the key of each record that stands under a key itself."""
     for i in range(keys.size):
         if runs[i] & REFERENCES == 0:
@@ -56,8 +57,8 @@ def _find_keys(keys: np.ndarray, runs: np.ndarray, starts: np.ndarray, key: np.n
 
 @kernel
 def _write_items(
-    shape: np.ndarray, key: np.ndarray, width: np.ndarray, shapes: tuple[np.ndarray, np.ndarray, np.ndarray],
-    records: np.ndarray, starts: np.ndarray, made: Packed,
+    shape: Int64s, key: Int64s, width: Int64s, shapes: tuple[Int64s, Int32Matrix, Int64Matrix],
+    records: Int32s, starts: Int64s, made: Packed,
 ) -> None:  # fmt: skip
     base, attrs, radix = shapes
     row, _, attr, low, high = made

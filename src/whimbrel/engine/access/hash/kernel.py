@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import expanded, helper, inlined
@@ -34,7 +35,7 @@ _TARGETS_AHEAD = 16
 
 @inlined
 def match_hash(
-    keys: HashArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch, out: np.ndarray,
+    keys: HashArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch, out: Int32s,
     n: int,
 ) -> int:  # fmt: skip
     """Append the rows that the event reaches by its hash keys; return the new length, or -1 if `out` is full."""
@@ -58,8 +59,8 @@ def match_hash(
 
 @inlined
 def _visit_runs(
-    keys: HashArrays, records: np.ndarray, values: EventValues, event: EventState, scratch: Scratch, runs: int,
-    out: np.ndarray, n: int,
+    keys: HashArrays, records: Int32s, values: EventValues, event: EventState, scratch: Scratch, runs: int,
+    out: Int32s, n: int,
 ) -> int:  # fmt: skip
     """Append the rows under the keys that were found: their records, and what references leave of theirs."""
     refs, targets, shift = keys.refs, keys.targets, keys.shift
@@ -103,7 +104,7 @@ def _visit_runs(
 
 
 @helper
-def _ask_for(refs: np.ndarray, first: int, count: int) -> None:
+def _ask_for(refs: Int64s, first: int, count: int) -> None:
     """Ask the cache for the first references of a run."""
     for line in range(min(_LINES, (count + 7) >> 3)):
         prefetch(refs, first + 8 * line)
@@ -118,7 +119,7 @@ def _admits(span: int, c: int) -> bool:
 
 
 @helper
-def _collect(refs: np.ndarray, first: int, count: int, coarse: np.ndarray, alive: np.ndarray, kept: int) -> int:
+def _collect(refs: Int64s, first: int, count: int, coarse: Int32s, alive: Int32s, kept: int) -> int:
     """Append the references of a run that their first range does not rule out; return how many are listed now."""
     for i in range(first, first + count):  # append always, keep if inside: no branch to mispredict
         ref = np.uint64(refs[np.uint64(i)])
@@ -129,8 +130,8 @@ def _collect(refs: np.ndarray, first: int, count: int, coarse: np.ndarray, alive
 
 @helper
 def _holds(
-    refs: np.ndarray, targets: np.ndarray, i: int, shift: np.ndarray, coarse: np.ndarray, attrs: np.ndarray,
-    ranks: np.ndarray, end: int,
+    refs: Int64s, targets: Int32Matrix, i: int, shift: Int32s, coarse: Int32s, attrs: Int32s,
+    ranks: Int32s, end: int,
 ) -> bool:  # fmt: skip
     """Whether the ranges of a reference that decides hold for an event with several values."""
     for r in range(RANGES):
@@ -151,8 +152,8 @@ def _holds(
 
 @helper
 def _sift(
-    refs: np.ndarray, targets: np.ndarray, shift: np.ndarray, listed: np.ndarray, count: int, coarse: np.ndarray,
-    values: EventValues, event: EventState, out: np.ndarray, n: int,
+    refs: Int64s, targets: Int32Matrix, shift: Int32s, listed: Int32s, count: int, coarse: Int32s,
+    values: EventValues, event: EventState, out: Int32s, n: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Append the rows of listed references that decide, and leave the records of the others in the list.
 
@@ -183,8 +184,8 @@ def _sift(
 
 @inlined
 def _probe(
-    keys: HashArrays, values: EventValues, event: EventState, present: np.ndarray, codes: np.ndarray, run: np.ndarray,
-    counts: np.ndarray,
+    keys: HashArrays, values: EventValues, event: EventState, present: Int32s, codes: Int32s, run: Int64s,
+    counts: Int64s,
 ) -> int:  # fmt: skip
     """Look up every hash key that the event has; return the number of runs found, now in `run`, or -1 if that is full.
 
@@ -233,8 +234,8 @@ def _probe(
 
 @helper
 def _keys_of_several(
-    shape: np.ndarray, base: int, radix: np.ndarray, factor: np.ndarray, table: np.ndarray, value: np.ndarray,
-    attrs: np.ndarray, ranks: np.ndarray, end: int, run: np.ndarray, n: int,
+    shape: Int32s, base: int, radix: Int64s, factor: Int64s, table: Int64Matrix, value: Int32s,
+    attrs: Int32s, ranks: Int32s, end: int, run: Int64s, n: int,
 ) -> int:  # fmt: skip
     """Append the keys of a shape of three attributes for an event with several values; their number, or -1."""
     a, b, c = shape[0], shape[1], shape[2]
@@ -273,8 +274,8 @@ def _keys_of_several(
 
 @helper
 def _known_keys(
-    table: np.ndarray, base: int, radix: np.ndarray, values0: np.ndarray, values1: np.ndarray, values2: np.ndarray,
-    run: np.ndarray, n: int,
+    table: Int64Matrix, base: int, radix: Int64s, values0: Int64s, values1: Int64s, values2: Int64s,
+    run: Int64s, n: int,
 ) -> int:  # fmt: skip
     """Append the keys of a shape whose codes are among the values; return their number, or -1 if `run` is full."""
     for at in range(table.shape[0] * LINE):
@@ -303,7 +304,7 @@ def _code(rank: int, factor: int) -> int:
 
 
 @helper
-def _count_values(v: int, attrs: np.ndarray, end: int) -> int:
+def _count_values(v: int, attrs: Int32s, end: int) -> int:
     """Count the values of an attribute that the event has."""
     first = i = -2 - v
     if v >= 0:
@@ -314,7 +315,7 @@ def _count_values(v: int, attrs: np.ndarray, end: int) -> int:
 
 
 @helper
-def _sorted_codes(v: int, factor: int, attrs: np.ndarray, ranks: np.ndarray, end: int) -> np.ndarray:
+def _sorted_codes(v: int, factor: int, attrs: Int32s, ranks: Int32s, end: int) -> np.ndarray:
     """The codes of all values of an attribute."""
     codes = np.empty(_count_values(v, attrs, end), np.int64)
     for i in range(codes.size):
@@ -332,6 +333,6 @@ def _sorted_codes(v: int, factor: int, attrs: np.ndarray, ranks: np.ndarray, end
 
 
 @helper
-def _is_among(codes: np.ndarray, code: int) -> bool:
+def _is_among(codes: Int64s, code: int) -> bool:
     place = lower_bound(codes, 0, codes.size, code)
     return bool(place < codes.size and codes[place] == code)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Float32s, FloatMatrix, Floats, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.compiled.views import at_line_start
 from whimbrel.engine.access.shared.plan import Plan, Weights
@@ -48,28 +49,28 @@ USUAL = 2
 class KeySource(NamedTuple):
     """The arrays that `key_items` reads: items, and what events are expected to be like."""
 
-    start: np.ndarray  # int64[m + 1]: the items of each conjunction
-    attr: np.ndarray  # int32[k]
-    kind: np.ndarray  # uint8[k]
-    low: np.ndarray  # int32[k]
-    high: np.ndarray  # int32[k]
-    shares: np.ndarray  # float32[k]: the share of events that each item admits
-    members: np.ndarray  # int32[s]: the members of each set, 0 if it cannot be in a key
-    present: np.ndarray  # float64[A]: the share of events that have the attribute
-    factor: np.ndarray  # int64[A]: see `bucket_factor`
-    below: np.ndarray  # float64[A, BUCKETS + 1]: the weight of the ranks below each bucket
-    scale: np.ndarray  # float64[A]: the share of events that a weight of 1 stands for
-    widths: np.ndarray  # float64[A, 2]: bits of a rank and of a bucket in a key
+    start: Int64s  # [m + 1]: the items of each conjunction
+    attr: Int32s  # [k]
+    kind: Bytes  # [k]
+    low: Int32s  # [k]
+    high: Int32s  # [k]
+    shares: Float32s  # [k]: the share of events that each item admits
+    members: Int32s  # [s]: the members of each set, 0 if it cannot be in a key
+    present: Floats  # [A]: the share of events that have the attribute
+    factor: Int64s  # [A]: see `bucket_factor`
+    below: FloatMatrix  # [A, BUCKETS + 1]: the weight of the ranks below each bucket
+    scale: Floats  # [A]: the share of events that a weight of 1 stands for
+    widths: FloatMatrix  # [A, 2]: bits of a rank and of a bucket in a key
 
 
 class KeyItems(NamedTuple):
     """The items of one conjunction that may be in its key, the most selective first."""
 
-    item: np.ndarray  # int64: the number of the item
-    share: np.ndarray  # float64: the share of events that its part of the key lets through
-    entries: np.ndarray  # int64: the keys that it needs
-    part: np.ndarray  # int64: its part of the key
-    bits: np.ndarray  # float64: the bits of its code
+    item: Int64s  # the number of the item
+    share: Floats  # the share of events that its part of the key lets through
+    entries: Int64s  # the keys that it needs
+    part: Int64s  # its part of the key
+    bits: Floats  # the bits of its code
 
 
 def bucket_factor(total: np.ndarray) -> np.ndarray:
@@ -199,7 +200,7 @@ def shape_table(known: np.ndarray) -> np.ndarray:
 
 
 @helper
-def place_of(table: np.ndarray, known: np.ndarray, code: int) -> int:
+def place_of(table: Int32s, known: Int64s, code: int) -> int:
     """The place of a code in the table, or, if it is not there, where it belongs."""
     mask = table.size - 1
     at = np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
@@ -209,7 +210,7 @@ def place_of(table: np.ndarray, known: np.ndarray, code: int) -> int:
 
 
 @kernel
-def _fill_shapes(table: np.ndarray, known: np.ndarray, count: int) -> None:
+def _fill_shapes(table: Int32s, known: Int64s, count: int) -> None:
     for i in range(count):
         table[place_of(table, known, known[i])] = i + 1
 
@@ -238,7 +239,7 @@ def line_of(key: int, lines: int) -> np.uint64:
 
 
 @helper
-def find(table: np.ndarray, key: int) -> int:
+def find(table: Int64Matrix, key: int) -> int:
     """The run of a key, or 0."""
     lines = np.uint64(table.shape[0])
     at = line_of(key, lines)  # type: ignore[arg-type]
@@ -254,7 +255,7 @@ def find(table: np.ndarray, key: int) -> int:
 
 
 @kernel
-def _fill_lines(table: np.ndarray, keys: np.ndarray, runs: np.ndarray) -> None:
+def _fill_lines(table: Int64Matrix, keys: Int64s, runs: Int64s) -> None:
     for k in range(keys.size):
         at, i = line_of(keys[k], table.shape[0]), 0
         while table[at, i] >= 0:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.hash.keys import BUCKETS, bucket_factor, make_table, place_of
@@ -46,18 +47,18 @@ IS_PRESENT = 7
 class HashArrays(NamedTuple):
     """The key shapes, the table, and the references."""
 
-    attrs: np.ndarray  # int32[shapes, 3]: the attributes of a shape, -1 for none; sorted by the first
-    lines: np.ndarray  # int64[shapes, 8]: what a probe reads of a shape, in one cache line; derived
-    buckets: np.ndarray  # int64[A]: the factor of buckets of each attribute; derived
-    base: np.ndarray  # int64[shapes]: the first key of a shape
-    radix: np.ndarray  # int64[shapes, 3]: what the code of each attribute is multiplied by
-    factor: np.ndarray  # int64[shapes, 3]: the factor of buckets, 0 where the code is the rank
-    first: np.ndarray  # int32[A + 1]: the shapes that have an attribute as their first
-    table: np.ndarray  # int64[lines, 8]: see table.py
-    refs: np.ndarray  # int64: the references
-    targets: np.ndarray  # int32[n, 3]
-    shift: np.ndarray  # int32[A]: by how many bits references shorten the ranks of an attribute
-    numbers: np.ndarray  # int32[A]: the number of an attribute in references
+    attrs: Int32Matrix  # [shapes, 3]: the attributes of a shape, -1 for none; sorted by the first
+    lines: Int64Matrix  # [shapes, 8]: what a probe reads of a shape, in one cache line; derived
+    buckets: Int64s  # [A]: the factor of buckets of each attribute; derived
+    base: Int64s  # [shapes]: the first key of a shape
+    radix: Int64Matrix  # [shapes, 3]: what the code of each attribute is multiplied by
+    factor: Int64Matrix  # [shapes, 3]: the factor of buckets, 0 where the code is the rank
+    first: Int32s  # [A + 1]: the shapes that have an attribute as their first
+    table: Int64Matrix  # [lines, 8]: see table.py
+    refs: Int64s  # the references
+    targets: Int32Matrix  # [n, 3]
+    shift: Int32s  # [A]: by how many bits references shorten the ranks of an attribute
+    numbers: Int32s  # [A]: the number of an attribute in references
 
 
 def _derived(arrays: Arrays) -> dict[str, np.ndarray]:
@@ -72,7 +73,6 @@ def _derived(arrays: Arrays) -> dict[str, np.ndarray]:
 HASH = KeyArrays(
     HashArrays,
     "hash_",
-    {"int32[,]": "attrs targets", "int64": "buckets base refs", "int64[,]": "lines radix factor table"},
     derive=_derived,
 )
 
@@ -80,19 +80,19 @@ HASH = KeyArrays(
 class _Shapes(NamedTuple):
     """The key shapes, and per conjunction its shape, the items of its key, and how many keys it has."""
 
-    parts: np.ndarray  # int64[s, 3]: 2 * attribute, + 1 by bucket; -1 for none
-    present: np.ndarray  # bool[s]: whether the key is the presence of the attribute
-    shape: np.ndarray  # int32[m]
-    items: np.ndarray  # int64[m, 3]: sorted by part; -1 for none
-    entries: np.ndarray  # int64[m]
+    parts: Int64Matrix  # [s, 3]: 2 * attribute, + 1 by bucket; -1 for none
+    present: Bools  # [s]: whether the key is the presence of the attribute
+    shape: Int32s  # [m]
+    items: Int64Matrix  # [m, 3]: sorted by part; -1 for none
+    entries: Int64s  # [m]
 
 
 class _Codes(NamedTuple):
     """How the codes of a shape's attributes become keys."""
 
-    base: np.ndarray  # int64[s + 1]
-    radix: np.ndarray  # int64[s, 3]
-    factor: np.ndarray  # int64[A]
+    base: Int64s  # [s + 1]
+    radix: Int64Matrix  # [s, 3]
+    factor: Int64s  # [A]
 
 
 def lay_out(plan: Plan) -> dict[str, np.ndarray]:
@@ -168,9 +168,7 @@ def _shapes(source: Items, mine: np.ndarray, is_present: np.ndarray, keys: np.nd
 
 
 @kernel
-def _fill_shapes(
-    mine: np.ndarray, keys: np.ndarray, source: Items, factor: np.ndarray, made: _Shapes, codes: np.ndarray
-) -> int:
+def _fill_shapes(mine: Int64s, keys: Int64Matrix, source: Items, factor: Int64s, made: _Shapes, codes: Int64s) -> int:
     """Write `shape`, `items` and `entries` of each conjunction; number shapes as they come, and return how many.
 
     `made.present` says here which conjunctions are filed by the presence of an attribute.
@@ -227,7 +225,7 @@ def _radixes(parts: np.ndarray, present: np.ndarray, total: np.ndarray) -> tuple
 
 
 @kernel
-def _fill_first_keys(shapes: _Shapes, source: Items, codes: _Codes, key: np.ndarray) -> None:
+def _fill_first_keys(shapes: _Shapes, source: Items, codes: _Codes, key: Int64s) -> None:
     """Write the first key of every conjunction."""
     _, attr, kind, low, high, set_start, set_low, _ = source
     shape, items = shapes.shape, shapes.items
@@ -257,8 +255,8 @@ def _all_keys(source: Items, heads: np.ndarray, shapes: _Shapes, codes: _Codes) 
 
 @kernel
 def _fill_keys(
-    order: np.ndarray, start: np.ndarray, heads: np.ndarray, shapes: _Shapes, source: Items, all_codes: _Codes,
-    key: np.ndarray,
+    order: Int64s, start: Int64s, heads: Int64s, shapes: _Shapes, source: Items, all_codes: _Codes,
+    key: Int64s,
 ) -> None:  # fmt: skip
     """Write the keys of each group from its start on; groups come in the order of conjunctions, as their items lie."""
     _, attr, kind, low, high, set_start, set_low, _ = source
@@ -308,8 +306,8 @@ def _attribute_numbers(groups: Groups, attributes: int) -> np.ndarray:
 
 @kernel
 def _fill_references(
-    first: np.ndarray, item_start: np.ndarray, items: np.ndarray, keys: np.ndarray, source: Items, rows: np.ndarray,
-    place: np.ndarray, shift: np.ndarray, numbers: np.ndarray, refs: np.ndarray, targets: np.ndarray,
+    first: Int32s, item_start: Int32s, items: Int32Matrix, keys: Int64Matrix, source: Items, rows: Int32s,
+    place: Int64s, shift: Int32s, numbers: Int32s, refs: Int64s, targets: Int32Matrix,
 ) -> None:  # fmt: skip
     """Write `refs` and `targets` of groups, given the items of their keys, the rows of their conjunctions, places."""
     _, attr, kinds, lows, highs, set_start, set_low, set_high = source

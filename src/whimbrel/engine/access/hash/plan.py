@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Float32s, Floats, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.hash.keys import (
     CANDIDATE_NS,
@@ -73,12 +74,12 @@ def bid(plan: Plan) -> None:
 class _Options(NamedTuple):
     """The keys that sampled conjunctions may have, and the shapes of these keys."""
 
-    counts: np.ndarray  # int64[m]: how many options each conjunction has
-    shape: np.ndarray  # int32[o]: the shape of each option; those of a conjunction come by cost
-    cost: np.ndarray  # float64[o]: what it costs an event
-    known: np.ndarray  # int64[s]: the code of each shape
-    price: np.ndarray  # float64[s]: what its probe costs an event
-    saved: np.ndarray  # float64[s]: what it would save if there were no other
+    counts: Int64s  # [m]: how many options each conjunction has
+    shape: Int32s  # [o]: the shape of each option; those of a conjunction come by cost
+    cost: Floats  # [o]: what it costs an event
+    known: Int64s  # [s]: the code of each shape
+    price: Floats  # [s]: what its probe costs an event
+    saved: Floats  # [s]: what it would save if there were no other
 
 
 def _sample_options(mine: np.ndarray, equals: np.ndarray, source: KeySource) -> _Options:
@@ -100,7 +101,7 @@ def _sample_options(mine: np.ndarray, equals: np.ndarray, source: KeySource) -> 
 
 
 @kernel
-def _all_options(mine: np.ndarray, equals: np.ndarray, source: KeySource, made: _Options) -> tuple[int, int]:
+def _all_options(mine: Int64s, equals: Float32s, source: KeySource, made: _Options) -> tuple[int, int]:
     """Write the options of all conjunctions, and number shapes as they come. Return how many there are of both."""
     counts, shapes, costs, known, price, saved = made
     found = no_items()
@@ -179,8 +180,8 @@ def _paying_shapes(options: _Options, scale: float) -> np.ndarray:
 
 @kernel
 def _add_gains(
-    first: np.ndarray, last: np.ndarray, shape: np.ndarray, cost: np.ndarray, pays: np.ndarray, scale: float,
-    gain: np.ndarray,
+    first: Int64s, last: Int64s, shape: Int32s, cost: Floats, pays: Bools, scale: float,
+    gain: Floats,
 ) -> None:  # fmt: skip
     """Add to `gain` what each shape saves its conjunctions, compared with their second best option.
 
@@ -200,9 +201,7 @@ def _add_gains(
 
 
 @kernel
-def _find_rare(
-    mine: np.ndarray, items: Items, present: np.ndarray, keys: np.ndarray, cost: np.ndarray, is_present: np.ndarray
-) -> None:
+def _find_rare(mine: Int64s, items: Items, present: Floats, keys: Int64Matrix, cost: Floats, is_present: Bools) -> None:
     start, attr, kind, low, _, _, _, _ = items
     for c in mine:
         rare, share = -1, PRESENT_BELOW
@@ -216,15 +215,15 @@ def _find_rare(
 
 
 @helper
-def _is_better(cost: float, best: float, code: int, table: np.ndarray, known: np.ndarray) -> bool:
+def _is_better(cost: float, best: float, code: int, table: Int32s, known: Int64s) -> bool:
     """Whether a shape of several parts pays, and the key costs less than the best so far."""
     return cost < best and table[place_of(table, known, code)] > 0
 
 
 @kernel
 def _assign(
-    mine: np.ndarray, equals: np.ndarray, source: KeySource, table: np.ndarray, known: np.ndarray, refused: np.ndarray,
-    keys: np.ndarray, costs: np.ndarray, shapes: np.ndarray,
+    mine: Int64s, equals: Float32s, source: KeySource, table: Int32s, known: Int64s, refused: Bools,
+    keys: Int64Matrix, costs: Floats, shapes: Int32s,
 ) -> None:  # fmt: skip
     """Find the best key of every conjunction: write its items, what it costs, and its shape."""
     found = no_items()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64s, Uint32s
 from whimbrel.compiled.views import tuple_of_arrays
 
 Arrays = Mapping[str, np.ndarray]
@@ -16,24 +17,24 @@ Arrays = Mapping[str, np.ndarray]
 class Items(NamedTuple):
     """The items of conjunctions as the kernels of planning read them; see `Clauses` for what each array is."""
 
-    start: np.ndarray
-    attr: np.ndarray
-    kind: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    set_start: np.ndarray
-    set_low: np.ndarray
-    set_high: np.ndarray
+    start: Int64s
+    attr: Int32s
+    kind: Bytes
+    low: Int32s
+    high: Int32s
+    set_start: Int64s
+    set_low: Int32s
+    set_high: Int32s
 
 
 class SharedArrays(NamedTuple):
     """The arrays that several keys use."""
 
-    always: np.ndarray  # int32: the rows that every event matches
-    set_start: np.ndarray  # int32[s + 1]: the intervals of each set of ranks
-    set_low: np.ndarray  # int32: the first rank of each interval
-    set_high: np.ndarray  # int32: the last rank of each interval
-    records: np.ndarray  # int32: the conjunctions under hash keys, then those under signatures (records.py)
+    always: Int32s  # the rows that every event matches
+    set_start: Int32s  # [s + 1]: the intervals of each set of ranks
+    set_low: Int32s  # the first rank of each interval
+    set_high: Int32s  # the last rank of each interval
+    records: Int32s  # the conjunctions under hash keys, then those under signatures (records.py)
 
 
 class EventValues(NamedTuple):
@@ -44,10 +45,10 @@ class EventValues(NamedTuple):
     """
 
     sets: tuple[np.ndarray, np.ndarray, np.ndarray]  # set_start, set_low and set_high of the segment
-    value: np.ndarray  # int32[A]
-    attrs: np.ndarray  # int32: the attributes of the entries of all events
-    ranks: np.ndarray  # int32: their ranks
-    stamp: np.ndarray  # uint32[rows]: the epoch in which each row was reported last
+    value: Int32s  # [A]
+    attrs: Int32s  # the attributes of the entries of all events
+    ranks: Int32s  # their ranks
+    stamp: Uint32s  # [rows]: the epoch in which each row was reported last
 
 
 class EventState(NamedTuple):
@@ -62,32 +63,30 @@ class EventState(NamedTuple):
 class Scratch(NamedTuple):
     """Buffers that one thread writes while it matches; reused from block to block."""
 
-    value: np.ndarray  # int32[A]: see `EventValues`; all -1 between events
-    coarse: np.ndarray  # int32[A + 1]: values as references have them, by number (hash/layout.py); the first is 0
-    codes: np.ndarray  # int32[2 A + 1]: 0, then the rank and the bucket of each attribute, -1 missing, -2 several
-    present: np.ndarray  # int32[A]: the attributes that the event has
-    stamp: np.ndarray  # uint32[rows]: the last event that reported a row
-    epoch: np.ndarray  # uint32[1]: the number of the last event
-    by_attr: np.ndarray  # int32[attributes of chunks, block]: the values of a block by attribute (bitmap/kernel.py)
-    by_event: np.ndarray  # int32[block, 2 x attributes of chunks + 1]: the same by event
-    alive: np.ndarray  # int32[block]: the events that open a chunk, or the references or signatures that are left
-    pair_event: np.ndarray  # int32[p]: where the rows of an event begin: the event, and how many rows it has
-    pair_row: np.ndarray  # int32[p]: the rows that chunks give
-    run: np.ndarray  # int64[p]: the hash keys of an event, then the runs under them
-    counts: np.ndarray  # int64[4]: candidates, probes, chunks opened, verifications
+    value: Int32s  # [A]: see `EventValues`; all -1 between events
+    coarse: Int32s  # [A + 1]: values as references have them, by number (hash/layout.py); the first is 0
+    codes: Int32s  # [2 A + 1]: 0, then the rank and the bucket of each attribute, -1 missing, -2 several
+    present: Int32s  # [A]: the attributes that the event has
+    stamp: Uint32s  # [rows]: the last event that reported a row
+    epoch: Uint32s  # [1]: the number of the last event
+    by_attr: Int32Matrix  # [attributes of chunks, block]: the values of a block by attribute (bitmap/kernel.py)
+    by_event: Int32Matrix  # [block, 2 x attributes of chunks + 1]: the same by event
+    alive: Int32s  # [block]: the events that open a chunk, or the references or signatures that are left
+    pair_event: Int32s  # [p]: where the rows of an event begin: the event, and how many rows it has
+    pair_row: Int32s  # [p]: the rows that chunks give
+    run: Int64s  # [p]: the hash keys of an event, then the runs under them
+    counts: Int64s  # [4]: candidates, probes, chunks opened, verifications
 
 
 class Task(NamedTuple):
     """The events of a call, and where the rows that they match go."""
 
-    offsets: np.ndarray  # int64[events + 1]: where the entries of an event begin
-    attrs: np.ndarray  # int32[n]
-    ranks: np.ndarray  # int32[n]
-    ends: np.ndarray  # int64[events + 1]: where the rows of an event begin
-    out: np.ndarray  # int32[m]: rows
+    offsets: Int64s  # [events + 1]: where the entries of an event begin
+    attrs: Int32s  # [n]
+    ranks: Int32s  # [n]
+    ends: Int64s  # [events + 1]: where the rows of an event begin
+    out: Int32s  # [m]: rows
 
 
-SCRATCH = tuple_of_arrays(
-    Scratch, True, {"uint32": "stamp epoch", "int32[,]": "by_attr by_event", "int64": "run counts"}
-)
-TASK = tuple_of_arrays(Task, True, {"int64": "offsets ends"})
+SCRATCH = tuple_of_arrays(Scratch, True)
+TASK = tuple_of_arrays(Task, True)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s, Int64s
 from whimbrel.compiled.views import TupleOfArrays, read_only, tuple_of_arrays
 from whimbrel.engine.access.shared.arrays import Arrays
 from whimbrel.engine.access.shared.plan import Plan
@@ -24,11 +25,11 @@ RankRange = tuple[int, int, int]
 class Packed(NamedTuple):
     """Conjunctions in the ranks of their segment."""
 
-    row: np.ndarray  # int32[m]: the row of each conjunction, with its flags
-    counts: np.ndarray  # int64[m]: how many items it has
-    attr: np.ndarray  # int32[k]: the attribute of each item, with its kind
-    low: np.ndarray  # int32[k]: its first rank, or the number of its set
-    high: np.ndarray  # int32[k]: its last rank, or the mask of its set
+    row: Int32s  # [m]: the row of each conjunction, with its flags
+    counts: Int64s  # [m]: how many items it has
+    attr: Int32s  # [k]: the attribute of each item, with its kind
+    low: Int32s  # [k]: its first rank, or the number of its set
+    high: Int32s  # [k]: its last rank, or the mask of its set
 
 
 class Explained(NamedTuple):
@@ -51,14 +52,13 @@ class KeyArrays:
 
     name: type
     prefix: str  # of the stored names
-    types: dict[str, str] = field(default_factory=dict)  # as `tuple_of_arrays` takes them
     stored: dict[str, str] = field(default_factory=dict)  # the stored name without prefix, where it is another
     derive: Callable[[Arrays], dict[str, np.ndarray]] = _nothing  # the arrays that are made when a segment is opened
 
     @cached_property
     def kind(self) -> TupleOfArrays:
         """The tuple as kernels know it."""
-        return tuple_of_arrays(self.name, False, self.types)
+        return tuple_of_arrays(self.name, False)
 
     @cached_property
     def fields(self) -> dict[str, str]:

@@ -7,8 +7,7 @@ the number of a set and its mask.
 
 from __future__ import annotations
 
-import numpy as np
-
+from whimbrel.compiled.arrays import Int32s, Int64s, Uint32s
 from whimbrel.compiled.jit import expanded, helper, inlined, kernel, quick_kernel
 
 VERIFY_BIT = 1 << 29
@@ -27,7 +26,7 @@ NO_ITEM = 2 << KIND_SHIFT
 
 
 @expanded
-def in_set(sets: tuple[np.ndarray, np.ndarray, np.ndarray], number: int, rank: int) -> bool:
+def in_set(sets: tuple[Int32s, Int32s, Int32s], number: int, rank: int) -> bool:
     """Whether a rank is in one of the intervals of a set."""
     start, lows, highs = sets
     low, end = start[number], start[number + 1]
@@ -43,8 +42,8 @@ def in_set(sets: tuple[np.ndarray, np.ndarray, np.ndarray], number: int, rank: i
 
 @helper
 def holds(
-    sets: tuple[np.ndarray, np.ndarray, np.ndarray], kind: int, low: int, high: int, v: int, attrs: np.ndarray,
-    ranks: np.ndarray, end: int,
+    sets: tuple[Int32s, Int32s, Int32s], kind: int, low: int, high: int, v: int, attrs: Int32s,
+    ranks: Int32s, end: int,
 ) -> bool:  # fmt: skip
     """Whether an item holds for value `v` of an event, as `EventValues` has it."""
     if v >= 0:
@@ -64,7 +63,7 @@ def holds(
 
 
 @helper
-def emit(packed: int, several: bool, stamp: np.ndarray, epoch: int, out: np.ndarray, n: int) -> int:
+def emit(packed: int, several: bool, stamp: Uint32s, epoch: int, out: Int32s, n: int) -> int:
     """Append a row, once per event where an event may reach it twice; return the new length, or -1 if `out` is full."""
     if several or packed & SHARED_BIT:
         row = packed & ROW_MASK
@@ -79,7 +78,7 @@ def emit(packed: int, several: bool, stamp: np.ndarray, epoch: int, out: np.ndar
 
 @inlined
 def append_rows(
-    rows: np.ndarray, begin: int, end: int, several: bool, stamp: np.ndarray, epoch: int, out: np.ndarray, n: int
+    rows: Int32s, begin: int, end: int, several: bool, stamp: Uint32s, epoch: int, out: Int32s, n: int
 ) -> int:
     """Append rows[begin:end], each once per event; return the new length. `out` must have space for all."""
     for i in range(begin, end):
@@ -93,7 +92,7 @@ def append_rows(
 
 
 @kernel
-def leave_out_dead(offsets: np.ndarray, rows: np.ndarray, died: np.ndarray, version: int) -> int:
+def leave_out_dead(offsets: Int64s, rows: Int32s, died: Int32s, version: int) -> int:
     """Drop the rows that had died at that version, event by event, in place; return how many are left. Flags stay."""
     kept = 0
     begin = offsets[0]
@@ -110,7 +109,7 @@ def leave_out_dead(offsets: np.ndarray, rows: np.ndarray, died: np.ndarray, vers
 
 
 @quick_kernel
-def sort_by_place(rows: np.ndarray, moved: np.ndarray) -> None:
+def sort_by_place(rows: Int32s, moved: Int32s) -> None:
     """Sort a few rows by their places, in place; moved[row] leads from a row to its place."""
     for i in range(1, rows.size):
         row = rows[i]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Float32s, Floats, Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Items
 from whimbrel.engine.access.shared.packing import SHARED_BIT, VERIFY_BIT
@@ -35,10 +36,10 @@ class Weights(NamedTuple):
     Without a sample `cumulative` is empty, and all ranks of an attribute are equally likely.
     """
 
-    present: np.ndarray  # float64[A]: the share of events that have the attribute
-    total: np.ndarray  # int64[A]: the number of ranks of the attribute
-    start: np.ndarray  # int64[A + 1]: where an attribute begins in `cumulative`
-    cumulative: np.ndarray  # float32: cumulative[start[a] + r] is the weight of ranks below r
+    present: Floats  # [A]: the share of events that have the attribute
+    total: Int64s  # [A]: the number of ranks of the attribute
+    start: Int64s  # [A + 1]: where an attribute begins in `cumulative`
+    cumulative: Float32s  # cumulative[start[a] + r] is the weight of ranks below r
 
 
 def guess_weights(clauses: Clauses) -> Weights:
@@ -86,7 +87,7 @@ class Plan:
 
     clauses: Clauses
     weights: Weights
-    shares: np.ndarray  # float32[k]: the share of events that each item admits
+    shares: Float32s  # [k]: the share of events that each item admits
     kinds: tuple[str, ...]  # the names of the kinds of keys
 
     def __post_init__(self) -> None:
@@ -170,7 +171,7 @@ def share_between(weights: Weights, a: int, low: int, high: int) -> float:
 
 
 @kernel
-def _shares(items: Items, weights: Weights, scale: np.ndarray, out: np.ndarray) -> None:
+def _shares(items: Items, weights: Weights, scale: Floats, out: Float32s) -> None:
     """Write the share of events that each item admits; `scale` is the share of one rank if all are equally likely."""
     _, attr, kind, low, high, set_start, set_low, set_high = items
     present, _, start, cumulative = weights
@@ -190,7 +191,7 @@ def _shares(items: Items, weights: Weights, scale: np.ndarray, out: np.ndarray) 
 
 
 @kernel
-def match_shares(mine: np.ndarray, start: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def match_shares(mine: Int64s, start: Int64s, shares: Float32s) -> np.ndarray:
     """The share of events that each of these conjunctions is expected to match."""
     out = np.ones(mine.size)
     for i in range(mine.size):
@@ -200,14 +201,14 @@ def match_shares(mine: np.ndarray, start: np.ndarray, shares: np.ndarray) -> np.
 
 
 @kernel
-def _mark(mine: np.ndarray, start: np.ndarray, attr: np.ndarray, uses: np.ndarray) -> None:
+def _mark(mine: Int64s, start: Int64s, attr: Int32s, uses: Bools) -> None:
     for c in mine:
         for k in range(start[c], start[c + 1]):
             uses[attr[k]] = True
 
 
 @kernel
-def _count_equals(mine: np.ndarray, items: Items, out: np.ndarray) -> None:
+def _count_equals(mine: Int64s, items: Items, out: Float32s) -> None:
     start, attr, kind, low, high, _, _, _ = items
     size = 16
     while size < 4 * mine.size:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Float32s, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.intrinsics import copy, prefetch
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Arrays, EventState, EventValues, Items
@@ -47,20 +48,20 @@ class Groups(NamedTuple):
 
     order: np.ndarray  # the conjunctions, group by group
     size: int  # how many groups there are
-    first: np.ndarray  # int32[size + 1]: where the conjunctions of a group begin in `order`
-    item_start: np.ndarray  # int32[size + 1]: where its residual items begin
-    items: np.ndarray  # int32[items, 3]: attribute with kind, low, high
-    key: np.ndarray  # int64[size]: the key of each group
+    first: Int32s  # [size + 1]: where the conjunctions of a group begin in `order`
+    item_start: Int32s  # [size + 1]: where its residual items begin
+    items: Int32Matrix  # [items, 3]: attribute with kind, low, high
+    key: Int64s  # [size]: the key of each group
 
 
 class _Residuals(NamedTuple):
     """The items that keys do not prove, conjunction by conjunction, and a hash of those of each."""
 
-    start: np.ndarray
-    attr: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    hashes: np.ndarray
+    start: Int64s
+    attr: Int32s
+    low: Int32s
+    high: Int32s
+    hashes: Int64s
 
 
 def make_groups(
@@ -78,7 +79,7 @@ def make_groups(
 
 @kernel
 def _fill_residuals(
-    mine: np.ndarray, keys: np.ndarray, keep_key: bool, items: Items, shares: np.ndarray, factor: np.ndarray,
+    mine: Int64s, keys: Int64Matrix, keep_key: bool, items: Items, shares: Float32s, factor: Int64s,
     left: _Residuals,
 ) -> None:  # fmt: skip
     """Write the items that the key of each conjunction does not prove, most selective first, and a hash of them.
@@ -130,7 +131,7 @@ def _fill_residuals(
 
 
 @kernel
-def _group(order: np.ndarray, key: np.ndarray, left: _Residuals) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+def _group(order: Int64s, key: Int64s, left: _Residuals) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Group sorted conjunctions with the same key and the same items: `size`, `first`, `item_start` and `items`."""
     start, attr, low, high, _ = left
     count = order.size
@@ -202,7 +203,7 @@ def items_at(records: np.ndarray, place: int) -> np.ndarray:
 
 
 @kernel
-def _write(first: np.ndarray, item_start: np.ndarray, items: np.ndarray, rows: np.ndarray, records: np.ndarray) -> None:
+def _write(first: Int32s, item_start: Int32s, items: Int32Matrix, rows: Int32s, records: Int32s) -> None:
     at = 0
     for g in range(first.size - 1):
         plain = True
@@ -220,7 +221,7 @@ def _write(first: np.ndarray, item_start: np.ndarray, items: np.ndarray, rows: n
 
 
 @kernel
-def record_starts(records: np.ndarray) -> np.ndarray:
+def record_starts(records: Int32s) -> np.ndarray:
     """Where each record begins, and at last where they end."""
     count = at = 0
     while at < records.size:
@@ -237,8 +238,8 @@ def record_starts(records: np.ndarray) -> np.ndarray:
 
 @helper
 def visit(
-    records: np.ndarray, listed: np.ndarray, start: int, count: int, values: EventValues, event: EventState,
-    out: np.ndarray, n: int,
+    records: Int32s, listed: Int32s, start: int, count: int, values: EventValues, event: EventState,
+    out: Int32s, n: int,
 ) -> int:  # fmt: skip
     """Append the rows of records whose items hold; return the new length, or -1 if `out` is full.
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64s, Uint64Matrix
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.engine.access.shared.arrays import Arrays, EventState, EventValues, Scratch, SharedArrays
 from whimbrel.engine.access.shared.key import Explained, KeyArrays, Packed, RankRange
@@ -33,21 +34,20 @@ _ONE, _NONE = np.uint64(1), np.uint64(0)
 class SignatureArrays(NamedTuple):
     """The classes, the key, and the signatures run by run."""
 
-    first: np.ndarray  # int32[A, 2]: where the ranks of an attribute begin in `classes`, or -1, and its class 0
-    classes: np.ndarray  # int32: the class of each rank
-    bits: np.ndarray  # uint64[classes + 1, 2]: the bit of each class, and at last those of an event without attributes
-    key: np.ndarray  # int32[k]: the attributes of the key
-    radix: np.ndarray  # int32[k]: what the class of each is multiplied by
-    start: np.ndarray  # int32[runs + 1]: the signatures of a run
-    dead: np.ndarray  # uint64[m, 2]: the signatures
-    row: np.ndarray  # int32[m]: the row of each, with flags
-    record: np.ndarray  # int32[m]: where its record begins
+    first: Int32Matrix  # [A, 2]: where the ranks of an attribute begin in `classes`, or -1, and its class 0
+    classes: Int32s  # the class of each rank
+    bits: Uint64Matrix  # [classes + 1, 2]: the bit of each class, and at last those of an event without attributes
+    key: Int32s  # [k]: the attributes of the key
+    radix: Int32s  # [k]: what the class of each is multiplied by
+    start: Int32s  # [runs + 1]: the signatures of a run
+    dead: Uint64Matrix  # [m, 2]: the signatures
+    row: Int32s  # [m]: the row of each, with flags
+    record: Int32s  # [m]: where its record begins
 
 
 SIGNATURE = KeyArrays(
     SignatureArrays,
     "signature_",
-    {"int32[,]": "first", "uint64[,]": "bits dead"},
     stored={"row": "slot"},
 )
 
@@ -55,7 +55,7 @@ SIGNATURE = KeyArrays(
 @inlined
 def match_signatures(
     keys: SignatureArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch,
-    out: np.ndarray, n: int,
+    out: Int32s, n: int,
 ) -> int:  # fmt: skip
     """Append the rows whose signatures the event does not kill; return the new length, or -1 if `out` is full."""
     if n < 0 or keys.row.size == 0:
@@ -98,8 +98,8 @@ def match_signatures(
 
 @helper
 def _runs(
-    first: np.ndarray, classes: np.ndarray, key: np.ndarray, radix: np.ndarray, value: np.ndarray, attrs: np.ndarray,
-    ranks: np.ndarray, end: int, run: np.ndarray,
+    first: Int32Matrix, classes: Int32s, key: Int32s, radix: Int32s, value: Int32s, attrs: Int32s,
+    ranks: Int32s, end: int, run: Int64s,
 ) -> int:  # fmt: skip
     """Write the runs in which the event must look, with each attribute of the key or without; their number, or -1."""
     run[0] = 0
@@ -128,8 +128,8 @@ def _runs(
 
 @helper
 def _emit_all(
-    rows: np.ndarray, record: np.ndarray, records: np.ndarray, alive: np.ndarray, kept: int, values: EventValues,
-    event: EventState, out: np.ndarray, n: int,
+    rows: Int32s, record: Int32s, records: Int32s, alive: Int32s, kept: int, values: EventValues,
+    event: EventState, out: Int32s, n: int,
 ) -> int:  # fmt: skip
     """Append the rows of signatures that are alive, and visit the records of those that bits do not decide."""
     if n + kept > out.size:

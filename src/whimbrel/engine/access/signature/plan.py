@@ -15,6 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import (
+    Bools,
+    Bytes,
+    Float32Matrix,
+    Float32s,
+    Floats,
+    Int32Matrix,
+    Int32s,
+    Int64s,
+    Uint64Matrix,
+    Uint64s,
+)
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Items
 from whimbrel.engine.access.shared.plan import NO_KEY, Plan, match_shares
@@ -46,8 +58,8 @@ SIGNATURES_ABOVE_NS = 400.0
 class RankClasses(NamedTuple):
     """The classes of attributes that have bits."""
 
-    first: np.ndarray  # int32[A, 2]: where the ranks of an attribute begin in `table`, or -1, and its class 0
-    table: np.ndarray  # int32: the class of each rank, counted through all attributes
+    first: Int32Matrix  # [A, 2]: where the ranks of an attribute begin in `table`, or -1, and its class 0
+    table: Int32s  # the class of each rank, counted through all attributes
 
     def sizes(self) -> np.ndarray:
         """How many classes each attribute has."""
@@ -62,8 +74,8 @@ class SignaturePlan(NamedTuple):
     """How conjunctions become signatures, and what each would cost an event."""
 
     classes: RankClasses
-    key: np.ndarray  # int32[k]: the attributes of the key
-    cost: np.ndarray  # float64: of each conjunction
+    key: Int32s  # [k]: the attributes of the key
+    cost: Floats  # of each conjunction
     overhead: float  # what an event costs before it sees a signature
     decides: bool  # no conjunction must be visited
 
@@ -162,8 +174,8 @@ def _choose_key(share: np.ndarray, sizes: np.ndarray, step: int) -> list[int]:
 
 @kernel
 def _point_shares(
-    mine: np.ndarray, items: Items, shares: np.ndarray, classes: RankClasses, place: np.ndarray, share: np.ndarray,
-    visits: np.ndarray,
+    mine: Int64s, items: Items, shares: Float32s, classes: RankClasses, place: Int32s, share: Float32Matrix,
+    visits: Floats,
 ) -> None:  # fmt: skip
     """Write, by the place of their attribute, the shares of items that admit one class; and how often bits fail.
 
@@ -231,7 +243,7 @@ def _sums(plan: Plan, mine: np.ndarray, attrs: np.ndarray) -> list[np.ndarray]:
 
 
 @kernel
-def _count_uses(mine: np.ndarray, items: Items, uses: np.ndarray) -> None:
+def _count_uses(mine: Int64s, items: Items, uses: Int64s) -> None:
     for c in mine:
         for k in range(items.start[c], items.start[c + 1]):
             if items.kind[k] <= SET:
@@ -246,7 +258,7 @@ def _hash(one: int, two: int) -> np.uint64:
 
 
 @kernel
-def _mark(mine: np.ndarray, items: Items, begin: np.ndarray, marks: np.ndarray) -> None:
+def _mark(mine: Int64s, items: Items, begin: Int64s, marks: Uint64s) -> None:
     """Add a number of each item where its ranges begin, and take it away behind their ends."""
     start, attr, kind, low, high, set_start, set_low, set_high = items
     for c in mine:
@@ -267,8 +279,8 @@ def _mark(mine: np.ndarray, items: Items, begin: np.ndarray, marks: np.ndarray) 
 
 @helper
 def _admitted(
-    k: int, kind: np.ndarray, low: np.ndarray, high: np.ndarray, set_start: np.ndarray, set_low: np.ndarray,
-    set_high: np.ndarray, table: np.ndarray, zero: int, alive: np.ndarray,
+    k: int, kind: Bytes, low: Int32s, high: Int32s, set_start: Int64s, set_low: Int32s,
+    set_high: Int32s, table: Int32s, zero: int, alive: Bools,
 ) -> tuple[int, int]:  # fmt: skip
     """Mark the classes that an item admits; return how many they are, and how many ranks it admits.
 
@@ -337,8 +349,8 @@ def _class_bits(count: int, zeros: np.ndarray) -> np.ndarray:
 
 @kernel
 def _fill(
-    mine: np.ndarray, items: Items, classes: RankClasses, counts: np.ndarray, in_key: np.ndarray, dead: np.ndarray,
-    code: np.ndarray, checked: np.ndarray,
+    mine: Int64s, items: Items, classes: RankClasses, counts: Int64s, in_key: Int64s, dead: Uint64Matrix,
+    code: Int64s, checked: Bools,
 ) -> None:  # fmt: skip
     """Write the dead bits of each conjunction, its place in the table of runs, and whether items must be checked."""
     start, attr, kind, low, high, set_start, set_low, set_high = items

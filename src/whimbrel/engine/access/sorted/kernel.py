@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Int32s
 from whimbrel.compiled.intrinsics import copy, keep_inside
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch, SharedArrays
@@ -13,7 +14,7 @@ from whimbrel.engine.access.sorted.plan import SortedArrays
 
 @inlined
 def match_sorted(
-    keys: SortedArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch, out: np.ndarray,
+    keys: SortedArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch, out: Int32s,
     n: int,
 ) -> int:  # fmt: skip
     """Append the rows whose ranges admit the event; return the new length, or -1 if `out` is full."""
@@ -36,9 +37,7 @@ def match_sorted(
 
 
 @helper
-def _match_rank(
-    keys: SortedArrays, a: int, v: int, values: EventValues, event: EventState, out: np.ndarray, n: int
-) -> int:
+def _match_rank(keys: SortedArrays, a: int, v: int, values: EventValues, event: EventState, out: Int32s, n: int) -> int:
     """Append what the groups of attribute a give for rank v; return the new length, or -1 if `out` is full."""
     first_group, start, upper, fixed, second, bound, low, high, row = keys
     sets, value, attrs, ranks, stamp = values
@@ -70,7 +69,7 @@ def _match_rank(
 
 
 @helper
-def _run_end(bound: np.ndarray, first: int, last: int, is_upper: bool, v: int) -> int:
+def _run_end(bound: Int32s, first: int, last: int, is_upper: bool, v: int) -> int:
     """Where the bounds that rank v satisfies end."""
     low, high = first, last
     while low < high:

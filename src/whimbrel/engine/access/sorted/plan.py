@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.arrays import Bools, Bytes, Int32Matrix, Int32s, Int64Matrix
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Arrays, Items
 from whimbrel.engine.access.shared.key import Explained, KeyArrays, Packed
@@ -28,18 +29,18 @@ SECOND_ABOVE = 0.05
 class SortedArrays(NamedTuple):
     """The groups, and the ranges of each."""
 
-    first: np.ndarray  # int32[A + 1]: the groups of an attribute
-    start: np.ndarray  # int32[groups + 1]: the ranges of a group
-    upper: np.ndarray  # uint8[groups]: whether the ranges are bounded above, and open below
-    fixed: np.ndarray  # int32[groups]: the rank at which the ranges end on their open side
-    second: np.ndarray  # int32[groups]: the attribute of the second ranges, or -1
-    bound: np.ndarray  # int32[m]: the bound of each range
-    low: np.ndarray  # int32[m]: the first rank of its second range
-    high: np.ndarray  # int32[m]: the last rank of its second range
-    row: np.ndarray  # int32[m]: its row; never with flags
+    first: Int32s  # [A + 1]: the groups of an attribute
+    start: Int32s  # [groups + 1]: the ranges of a group
+    upper: Bytes  # [groups]: whether the ranges are bounded above, and open below
+    fixed: Int32s  # [groups]: the rank at which the ranges end on their open side
+    second: Int32s  # [groups]: the attribute of the second ranges, or -1
+    bound: Int32s  # [m]: the bound of each range
+    low: Int32s  # [m]: the first rank of its second range
+    high: Int32s  # [m]: the last rank of its second range
+    row: Int32s  # [m]: its row; never with flags
 
 
-SORTED = KeyArrays(SortedArrays, "sorted_", {"uint8": "upper"}, stored={"row": "slot"})
+SORTED = KeyArrays(SortedArrays, "sorted_", stored={"row": "slot"})
 
 
 def claim(plan: Plan) -> None:
@@ -55,7 +56,7 @@ def claim(plan: Plan) -> None:
 
 
 @helper
-def _is_one_sided(base: np.ndarray, low: int, high: int) -> bool:
+def _is_one_sided(base: Int32s, low: int, high: int) -> bool:
     """Whether a range reaches to one end of the values of its type; `base` says where the ranks of types begin."""
     one_sided = False
     for t in range(4):
@@ -65,7 +66,7 @@ def _is_one_sided(base: np.ndarray, low: int, high: int) -> bool:
 
 @kernel
 def _find_sorted(
-    items: Items, flags: np.ndarray, base: np.ndarray, weights: Weights, keys: np.ndarray, is_sorted: np.ndarray
+    items: Items, flags: Bytes, base: Int32Matrix, weights: Weights, keys: Int64Matrix, is_sorted: Bools
 ) -> None:
     start, attr, kind, low, high, _, _, _ = items
     for c in range(start.size - 1):
