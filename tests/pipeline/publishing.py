@@ -19,7 +19,7 @@ def publish(path: Path, filters: Mapping[int, str] | Mapping[str, str]) -> int:
     ids = pa.string() if kind == "string" else pa.int64()
     schema = pa.schema([("id", ids), ("filter", pa.string()), ("dialect", pa.string())])
     with store.lock():
-        latest = store.latest()
+        latest = max(store.versions(), default=None)
         outcome = compile_bucket(store, 0, pa.table(columns, schema), None, kind, None)
         assert outcome.rejected == 0
         shards = () if outcome.shard is None else (outcome.shard,)

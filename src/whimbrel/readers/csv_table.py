@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 _CHUNK = EVENT_BYTES.value  # no row that is allowed is longer than a block
 _SPOOLED = 64 << 20  # bytes of a copy that are kept in memory
 _TO_CLOSING_QUOTE = re.compile(rb'(?:[^"]+|"")*+"')
-_INTEGER = r"^-?(0|[1-9][0-9]*)$"
-_NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
+INTEGER = r"^-?(0|[1-9][0-9]*)$"
+NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
+"""How JSON writes numbers, and so cells."""
 _BOOLEAN = r"^(true|false|True|False|TRUE|FALSE)$"
 _TEXT = "text"
 _WIDER = {("integer", "number"): "number", ("number", "integer"): "number"}
@@ -244,7 +245,7 @@ def _types(stream: IO[bytes], file: str) -> dict[str, pa.DataType]:
 def _kind(cells: pa.Array) -> str:
     from pyarrow import compute
 
-    for kind, regex in (("integer", _INTEGER), ("number", _NUMBER), ("boolean", _BOOLEAN)):
+    for kind, regex in (("integer", INTEGER), ("number", NUMBER), ("boolean", _BOOLEAN)):
         if compute.all(compute.match_substring_regex(cells, regex)).as_py():
             return kind
     return _TEXT

@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> IndexStore:
 
 def _publish(store: IndexStore, count: int) -> None:
     for _ in range(count):
-        publish(store.path, {1: f"a = {store.latest()}"})
+        publish(store.path, {1: f"a = {store.newest()}"})
 
 
 def test_a_batch_keeps_its_version_and_the_next_one_gets_the_newest(store: IndexStore) -> None:

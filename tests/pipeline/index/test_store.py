@@ -42,11 +42,11 @@ def make_shard(store: IndexStore, bucket: int, *ids: int) -> Shard:
 
 def test_versions_are_numbered_and_never_overwritten(tmp_path: Path) -> None:
     store = IndexStore(tmp_path / "new" / "store")
-    assert store.versions() == [] and store.latest() is None
+    assert store.versions() == []
     shard = make_shard(store, 0, 1, 2)
     assert store.publish(manifest(1, shard)) == 1
     assert store.publish(manifest(2)) == 2
-    assert (store.versions(), store.latest()) == ([1, 2], 2)
+    assert (store.versions(), store.newest()) == ([1, 2], 2)
     with pytest.raises(VersionTaken, match="version 1 to be free") as raised:
         store.publish(manifest(1))
     assert raised.value.version == 1

@@ -26,7 +26,7 @@ def test_a_job_elsewhere_matches_thousands_of_events_while_subscriptions_change(
         asked, headers = {"name": "spark", "scopes": ["match"]}, {"authorization": f"Bearer {root}"}
         token = http.post("/tokens", json=asked, headers=headers).json()["token"]
         address = BrokerAddress(process.url, token, str(files.authority))
-        job = BrokerJob(address, LogPlace(broker=address), tmp_path / "versions", once=True)
+        job = BrokerJob(address, LogPlace(address), tmp_path / "versions", once=True)
         with Client(process.url, root, ca=files.authority) as client:
             history = History(client, seed=8)
             for _ in range(2):

@@ -51,7 +51,7 @@ def broker(
     if supervised:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     address = BrokerAddress(url, token, ca, pinned)
-    place = LogPlace(broker=address) if log is None else LogPlace(str(Path(log).absolute()))
+    place = LogPlace(address if log is None else str(Path(log).absolute()))
     with tempfile.TemporaryDirectory(prefix="whimbrel-broker-index-") as scratch:
         job = BrokerJob(address, place, Path(index or scratch).absolute() / "versions", once)
         with running_spark(master, settings_of(settings), "whimbrel pipeline broker", json) as spark:

@@ -147,15 +147,11 @@ class BrokerLink:
 class LogPlace:
     """The directory of a log, or the address of the broker that owns it; it can be sent to workers."""
 
-    path: str | None = None
-    broker: BrokerAddress | None = None
+    at: str | BrokerAddress
 
     def open(self) -> LogReader | BrokerLink:
         """Open the log for reading."""
-        if self.broker is not None:
-            return self.broker.connect()
-        assert self.path is not None
-        return LogReader(self.path)
+        return LogReader(self.at) if isinstance(self.at, str) else self.at.connect()
 
     def __str__(self) -> str:
-        return self.path if self.broker is None else self.broker.url  # type: ignore[return-value]
+        return self.at if isinstance(self.at, str) else self.at.url

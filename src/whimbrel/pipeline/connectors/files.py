@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from whimbrel.readers.csv_table import INTEGER, NUMBER
 from whimbrel.readers.errors import FileEmpty, FileMissing, FileUnreadable, InputPlace, WrongFormat
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ DEFAULT_KEYS = ("event_id", "id")
 _LOCAL = "file:/"
 _LOOKED_AT = 10_000  # names of a directory by which its format is recognised
 _COMPRESSIONS = {".gz", ".bz2", ".zst", ".xz"}
-_INTEGER = r"^-?(0|[1-9][0-9]*)$"
-_NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
 class InputFormat(StrEnum):
@@ -172,8 +171,8 @@ def _types_of(texts: DataFrame) -> dict[str, str]:
     tests = []
     for place, name in enumerate(texts.columns):
         cell = column(name)
-        small = cell.rlike(_INTEGER) & cell.try_cast("bigint").isNotNull()
-        for type, test in (("bigint", small), ("double", cell.rlike(_NUMBER)), ("boolean", cell.isin("true", "false"))):
+        small = cell.rlike(INTEGER) & cell.try_cast("bigint").isNotNull()
+        for type, test in (("bigint", small), ("double", cell.rlike(NUMBER)), ("boolean", cell.isin("true", "false"))):
             tests.append(sf.bool_and(test).alias(f"{type}{place}"))
     row = texts.agg(*tests).first() if tests else None
     found: dict[str, str] = {}

@@ -117,9 +117,21 @@ class _RangeReader:
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the events of a range. Entries that were deleted in the meantime are an error, or skipped."""
         assert isinstance(partition, LogRange)
-        skip_lost = not self._options.fail_on_loss
-        return read_batches(self._options.place, partition.start, partition.end, self._schema, skip_lost)
+        place, at = self._options.place, partition.start
+        with place.open() as log:
+            while at < partition.end:
+                try:
+                    for chunk in log.chunks(at, partition.end, BATCH):
+                        events = [row for row in chunk if row[2] == EVENT]
+                        if events:
+                            yield _batch(events, self._schema, str(place))
+                    return
+                except BelowFloor as lost:
+                    if self._options.fail_on_loss:
+                        raise
+                    at = lost.floor
 
 
 class LogBatchReader(_RangeReader, DataSourceReader):
@@ -245,7 +257,7 @@ def _place(options: Any) -> LogPlace:
         raise BadOption("path", path, "either the directory of a log or the url of a broker")
     if not url.startswith(("http://", "https://")):
         raise BadOption("url", url, "the address of a broker, with http:// or https://")
-    return LogPlace(broker=BrokerAddress(url, token, ca))
+    return LogPlace(BrokerAddress(url, token, ca))
 
 
 def _offset(options: Any, name: str, default: str, words: tuple[str, ...]) -> str | int:
@@ -262,28 +274,6 @@ def _count(options: Any, name: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise BadOption(name, text, f"a number of at least {least}")
     return int(text)
-
-
-def read_batches(
-    place: LogPlace, start: int, end: int, schema: pa.Schema, skip_lost: bool = False
-) -> Iterator[pa.RecordBatch]:
-    """The events of `start <= offset < end` in columns of `schema`, which are some of the source's columns.
-
-    With `skip_lost`, entries that were deleted in the meantime are skipped; otherwise they raise BelowFloor.
-    """
-    with place.open() as log:
-        at = start
-        while at < end:
-            try:
-                for chunk in log.chunks(at, end, BATCH):
-                    events = [row for row in chunk if row[2] == EVENT]
-                    if events:
-                        yield _batch(events, schema, str(place))
-                return
-            except BelowFloor as lost:
-                if not skip_lost:
-                    raise
-                at = lost.floor
 
 
 def _batch(rows: list[Row], schema: pa.Schema, directory: str) -> pa.RecordBatch:

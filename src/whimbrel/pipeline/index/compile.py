@@ -78,7 +78,7 @@ def compile_index(
     store = IndexStore(path)
     kind = id_kind(subscriptions)
     with store.lock():
-        parent = None if store.latest() is None else store.manifest()
+        parent = store.manifest() if store.versions() else None
         if parent is not None and parent.kind != kind:
             raise ColumnError("id", f"ids of kind {parent.kind}, as in version {parent.version}", kind)
         buckets = _buckets(subscriptions, shards, parent)

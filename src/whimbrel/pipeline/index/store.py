@@ -94,17 +94,12 @@ class IndexStore:
         found = (_VERSION_FILE.fullmatch(name) for name in os.listdir(folder))
         return sorted(int(match[1]) for match in found if match)
 
-    def latest(self) -> int | None:
-        """The number of the newest version; None if there is none."""
-        versions = self.versions()
-        return versions[-1] if versions else None
-
     def newest(self) -> int:
         """The number of the newest version; MissingVersion if there is none."""
-        number = self.latest()
-        if number is None:
+        versions = self.versions()
+        if not versions:
             raise MissingVersion(self.path, None, ())
-        return number
+        return versions[-1]
 
     def manifest(self, version: int | None = None) -> VersionManifest:
         """The manifest of a version, by default the newest one."""

@@ -139,9 +139,7 @@ def _run_range(matcher: LogMatcher, status: MatchStatus, summary: RunSummary, mo
     milliseconds = round(1_000 * (time.perf_counter() - began))
     lag = max(0, status.until - status.watermark - entries)
     batch = MicroBatch(summary.batches or 0, entries, pairs, 0, milliseconds, (lag, "events"))
-    summary.batches = (summary.batches or 0) + 1
-    summary.events += entries
-    summary.pairs += pairs
+    summary.add(batch)
     summary.match_seconds += milliseconds / 1_000
     summary.subscriptions, summary.version = len(matcher.index), matcher.index.rebuilds
     monitor.micro_batch(batch, summary)

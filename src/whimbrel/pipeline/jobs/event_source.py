@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
 from whimbrel.model.matcher import Errors
 from whimbrel.pipeline.connectors.files import TEXT, InputFormat, read, read_stream, with_keys
 from whimbrel.pipeline.errors import PipelineError
+from whimbrel.pipeline.stages.conform.schema_checks import REASONS, Reasons, reason
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 LOG_EVENT, LOG_KEY = "event", "offset"
 _JUDGED = "__whimbrel_reasons"
-_REASON = ["attribute", "kind", "message"]
 
 
 class BadSchemaText(PipelineError):
@@ -142,18 +141,12 @@ class JsonCheck:
             errors: Errors = []
             for _ in index.match_blocks(batch.column(self.place), 1, errors):
                 pass
-            reasons = self._reasons(errors, batch.num_rows)
-            yield pa.RecordBatch.from_arrays([*batch.columns, reasons], [*batch.schema.names, _JUDGED])
+            found: list[Reasons] = [[]] * batch.num_rows
+            for row, error in errors:
+                found[row] = [reason(self.name, "json", str(error.at_row(None)))]
+            columns = [*batch.columns, pa.array(found, REASONS)]
+            yield pa.RecordBatch.from_arrays(columns, [*batch.schema.names, _JUDGED])
         settle()
-
-    def _reasons(self, errors: Errors, count: int) -> pa.Array:
-        """A list for each row: the error of one that was refused, nothing for the others."""
-        offsets = np.zeros(count + 1, np.int32)
-        offsets[[row + 1 for row, _ in errors]] = 1
-        found = [(self.name, "json", str(error.at_row(None))) for _, error in errors]
-        cells = [pa.array([reason[place] for reason in found], pa.string()) for place in range(3)]
-        reasons = pa.StructArray.from_arrays(cells, names=_REASON)
-        return pa.ListArray.from_arrays(pa.array(np.cumsum(offsets, dtype=np.int32)), reasons)
 
 
 @cache

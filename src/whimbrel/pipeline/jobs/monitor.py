@@ -48,6 +48,13 @@ class RunSummary:
     match_seconds: float = 0.0
     output: str = ""
 
+    def add(self, batch: MicroBatch) -> None:
+        """Count a micro-batch."""
+        self.batches = (self.batches or 0) + 1
+        self.events += batch.events
+        self.dead_letters += batch.dead_letters
+        self.pairs += batch.pairs
+
 
 class JobMonitor(Protocol):
     """The role that receives the progress of a job."""

@@ -117,8 +117,5 @@ def _count(progress: Any, job: RunJob, summary: RunSummary, checkpoint: Path) ->
         milliseconds=progress["durationMs"].get("triggerExecution", 0),
         waiting=lag_of(progress, job.source.path, job.source.format, checkpoint),
     )
-    summary.batches = (summary.batches or 0) + 1
-    summary.events += batch.events
-    summary.dead_letters += batch.dead_letters
-    summary.pairs += batch.pairs
+    summary.add(batch)
     return batch

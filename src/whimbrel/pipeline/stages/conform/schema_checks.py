@@ -6,8 +6,7 @@ few rows are left, and those are checked one by one with the rules of the schema
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,6 +17,7 @@ from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events
+from whimbrel.model.json_text import JsonError, JsonObject, parse_text
 from whimbrel.model.schema import Schema
 
 ROWS_ONE_BY_ONE = 64
@@ -71,7 +71,7 @@ class SchemaCheck:
         event = None if text is None else _object(text)
         if event is None:
             got = "null" if text is None else f"'{text.decode(errors='replace')[:SHOWN]}'"
-            return [_reason(self.names[0], "json", f"expected a JSON object, but got {got}")]
+            return [reason(self.names[0], "json", f"expected a JSON object, but got {got}")]
         try:
             return self._reasons(Event(event))
         except (EventError, LimitExceeded) as error:
@@ -79,7 +79,7 @@ class SchemaCheck:
 
     def _reasons(self, event: Event) -> Reasons:
         return [
-            _reason(one.path, one.rule, f"expected {one.expected}, but got {one.found}")
+            reason(one.path, one.rule, f"expected {one.expected}, but got {one.found}")
             for one in self.schema.violations(event)
             if self.report or one.rule != "R3" or one.path in self.schema.attributes
         ]
@@ -94,22 +94,13 @@ def _is_intact(table: pa.Table) -> bool:
     return True
 
 
-def _object(text: bytes) -> dict[str, object] | None:
+def _object(text: bytes) -> JsonObject | None:
     """The JSON object of a text; None if it is none, or has a key twice."""
     try:
-        found = msgspec.json.decode(text)
-        _EACH_ONCE.decode(text.decode())
-    except (msgspec.DecodeError, ValueError, RecursionError):
+        msgspec.json.decode(text)  # refuses lone surrogates, which the exact reader leaves to events
+        return parse_text(text.decode())
+    except (msgspec.DecodeError, JsonError, LimitExceeded, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
-
-
-def _check_keys(pairs: Sequence[tuple[str, object]]) -> None:
-    if len(dict(pairs)) < len(pairs):
-        raise ValueError
-
-
-_EACH_ONCE = json.JSONDecoder(object_pairs_hook=_check_keys)
 
 
 def _refused(error: EventError | LimitExceeded) -> dict[str, str]:
@@ -118,8 +109,9 @@ def _refused(error: EventError | LimitExceeded) -> dict[str, str]:
         path, message = error.path, f"expected {error.expected}, but got {error.found}"
     else:
         path, message = error.where, f"expected at most {error.maximum:,} {error.unit}, but got {error.size:,}"
-    return _reason(path or "$", "event", message)
+    return reason(path or "$", "event", message)
 
 
-def _reason(attribute: str, kind: str, message: str) -> dict[str, str]:
+def reason(attribute: str, kind: str, message: str) -> dict[str, str]:
+    """Return a reason as a cell of `REASONS`."""
     return {"attribute": attribute, "kind": kind, "message": message}

@@ -12,7 +12,7 @@ import os
 import secrets
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,7 @@ from whimbrel.pipeline.errors import (
 )
 from whimbrel.pipeline.index.store import ID_TYPES, IndexStore
 from whimbrel.pipeline.spark.dataframes import check_frame, positional
-from whimbrel.pipeline.spark.transfer import plan_transfer
+from whimbrel.pipeline.spark.transfer import ColumnTransfer, plan_transfer
 from whimbrel.pipeline.stages.transitions.update_cells import CellWriter, bucket_numbers
 from whimbrel.publications.transition_rules import TransitionRules
 from whimbrel.publications.updates import UpdateFormat
@@ -57,18 +57,14 @@ _STATE_STORE = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
-    """The columns of updates that are not attributes, by role; None for a role without a column."""
+class _RoleColumns:
+    """The names of the columns that are not attributes, by role; None for a role without a column."""
 
     key: str
     sequence: str | None
     deleted: str | None
     unset: str | None
     time: str | None
-
-    @property
-    def names(self) -> list[str]:
-        return [name for name in astuple(self) if name is not None]
 
     def check(self, updates: DataFrame) -> None:
         """BadOption, KeyMissing or ColumnError if a column is not there, or is of a wrong type."""
@@ -92,18 +88,19 @@ class _Columns:
             if not isinstance(kind, kinds):
                 raise ColumnError(name, expected, kind.simpleString())
 
-    def select(self, at: Mapping[str, Column], kinds: Mapping[str, DataType], buckets: int) -> list[Column]:
-        """The columns that `CellWriter` takes before the attributes."""
+    def select(self, schema: t.StructType, columns: list[Column], buckets: int) -> list[Column]:
+        """The columns that `CellWriter` takes before the attributes; `columns` are those of the schema."""
+        at = dict(zip(schema.names, columns, strict=True))
 
         def present(name: str, role: str, column: Column) -> Column:
             error = f.raise_error(f.lit(f"a null in the {role} column {name}"))
             return f.when(at[name].isNull(), error).otherwise(column)
 
-        is_text = isinstance(kinds[self.key], t.StringType)
+        is_text = isinstance(schema[self.key].dataType, t.StringType)
         own = present(self.key, "key", at[self.key] if is_text else at[self.key].cast("bigint"))
         order: Column = f.lit(None).cast("bigint")
         if self.sequence is not None:
-            is_time = isinstance(kinds[self.sequence], t.TimestampType)
+            is_time = isinstance(schema[self.sequence].dataType, t.TimestampType)
             number = f.unix_micros(at[self.sequence]) if is_time else at[self.sequence].cast("bigint")
             order = present(self.sequence, "sequence", number)
         selected = [
@@ -177,34 +174,58 @@ def transitions(
     store = IndexStore(index, "index")
     manifest = store.manifest()
     _check_options(more, partial, leave, manifest.kind)
-    roles = _Columns(key, sequence, deleted, more.unset, more.time)
-    roles.check(updates)
-    attributes = [number for number, name in enumerate(updates.columns) if name not in roles.names]
-    transfer = plan_transfer(t.StructType([updates.schema.fields[number] for number in attributes]), None)
-    transfer.check(manifest.attributes)
-    renamed, columns = positional(updates)
-    at = dict(zip(updates.columns, columns, strict=True))
-    kinds = {field.name: field.dataType for field in updates.schema.fields}
-    values = [columns[number] for number in attributes]
-    head = roles.select(at, kinds, more.buckets)
-    fields = pa.schema([pa.field(field.name, _arrow(renamed, field.column(values))) for field in transfer.fields])
+    sent = _sent_updates(updates, _RoleColumns(key, sequence, deleted, more.unset, more.time), more)
+    sent.transfer.check(manifest.attributes)
     told = leave if isinstance(leave, bool) else frozenset(leave)
     job = TransitionsJob(
         name=secrets.token_hex(8),
         index=store.path,
         id_kind=manifest.kind,
-        format=UpdateFormat(_arrow(renamed, head[1]), fields, ordered=sequence is not None, partial=partial),
-        transfer=transfer,
+        format=sent.format(ordered=sequence is not None, partial=partial),
+        transfer=sent.transfer,
         rules=TransitionRules(told, dict(more.outer), dict(more.dwell)),
         has_time=more.time is not None,
         timestamps=tuple(sorted(attribute_names(more.timestamps, "timestamps"))),
     )
     numbers = bucket_numbers(more.buckets)
-    writer = CellWriter(numbers, transfer, job.format.updates, more.time is not None, more.unset is not None)
-    if more.time is not None and job.has_timers:
-        renamed = renamed.withWatermark(renamed.columns[updates.columns.index(more.time)], more.lateness)
-    cells = renamed.select(*head, *transfer.columns(values)).mapInArrow(writer, "bucket int, content binary")
+    writer = CellWriter(numbers, job.transfer, job.format.updates, job.has_time, more.unset is not None)
+    cells = sent.rows().mapInArrow(writer, "bucket int, content binary")
     return _run(cells, job, numbers, more.initial).withColumnRenamed("k", key)
+
+
+class _SentUpdates(NamedTuple):
+    """Updates as they are sent to workers."""
+
+    frame: DataFrame
+    head: list[Column]
+    """The columns that `CellWriter` takes before the attributes."""
+    attributes: list[Column]
+    transfer: ColumnTransfer
+
+    def rows(self) -> DataFrame:
+        """The rows that `CellWriter` takes."""
+        return self.frame.select(*self.head, *self.transfer.columns(self.attributes))
+
+    def format(self, ordered: bool, partial: bool) -> UpdateFormat:
+        """The columns of updates in Arrow."""
+        fields = [(field.name, self._type(field.column(self.attributes))) for field in self.transfer.fields]
+        return UpdateFormat(self._type(self.head[1]), pa.schema(fields), ordered, partial)
+
+    def _type(self, column: Column) -> pa.DataType:
+        return to_arrow_type(self.frame.select(column).schema[0].dataType, timezone="UTC")
+
+
+def _sent_updates(updates: DataFrame, roles: _RoleColumns, options: TransitionOptions) -> _SentUpdates:
+    """Select what workers need of updates; an error if a column is not there, or is of a wrong type."""
+    roles.check(updates)
+    schema = updates.schema
+    attributes = [number for number, name in enumerate(updates.columns) if name not in astuple(roles)]
+    transfer = plan_transfer(t.StructType([schema.fields[number] for number in attributes]), None)
+    renamed, columns = positional(updates)
+    head = roles.select(schema, columns, options.buckets)
+    if options.time is not None and options.dwell:
+        renamed = renamed.withWatermark(renamed.columns[updates.columns.index(options.time)], options.lateness)
+    return _SentUpdates(renamed, head, [columns[number] for number in attributes], transfer)
 
 
 def _check_options(options: TransitionOptions, partial: bool, leave: bool | Collection[Id], kind: str) -> None:
@@ -232,11 +253,6 @@ def _check_ids(option: str, ids: object, kind: str) -> None:
     is_several = isinstance(ids, Collection) and not isinstance(ids, str)
     if not is_several or not all(isinstance(id, wanted) and not isinstance(id, bool) for id in ids):  # type: ignore[attr-defined]
         raise BadOption(option, ids, f"ids of kind {kind}")
-
-
-def _arrow(frame: DataFrame, column: Column) -> pa.DataType:
-    """The type of a column in Arrow."""
-    return to_arrow_type(frame.select(column).schema[0].dataType, timezone="UTC")
 
 
 def _run(cells: DataFrame, job: TransitionsJob, numbers: NDArray[np.int32], initial: DataFrame | None) -> DataFrame:
