@@ -70,7 +70,7 @@ class Conjunction:
         return held and set(self.links) <= set(other.links)
 
     def _constraint(self, name: str) -> Constraint:
-        """What it demands of an attribute; one that only links mention must have a value."""
+        """The constraint on an attribute. An attribute that only links mention must have a value."""
         return self.by_attribute.get(name, _SOME_VALUE if name in self.attributes else UNCONSTRAINED)
 
     def coexists(self, other: Conjunction) -> bool:

@@ -23,7 +23,7 @@ NULL_KEY: SortKey = (-1, 0)
 """The key of null, which only set tests see."""
 
 COMPARED_PATTERNS = 256
-"""Patterns of one constraint up to which those that others imply are dropped: the check is quadratic."""
+"""A constraint with more patterns than this keeps patterns that others imply: to find them is quadratic."""
 
 _NO_GROUPS: frozenset[Group] = frozenset()
 _NO_KEYS: Group = frozenset()

@@ -233,7 +233,7 @@ class _Bucket(Generic[Key]):
             place, steps = place - 1, steps - 1
 
     def _widest_around(self, low: Cut, high: Cut) -> Iterator[Key]:
-        """The keys of intervals around one that no other contains, those that reach highest first."""
+        """The keys of the intervals around one that no other interval contains, the highest upper end first."""
         if self.widest is None:
             self.widest = self._find_widest()
         for place in range(bisect_right(self.widest, low, key=_first) - 1, -1, -1):
@@ -273,7 +273,7 @@ class _TrieNode(Generic[Key]):
 
 
 class _Place(NamedTuple):
-    """Where a conjunction is stored: its attributes, those that demand a value, the values, and one with a range."""
+    """Where a conjunction is stored: its attributes, which of them demand a value, the values, one ranged attribute."""
 
     names: list[str]
     demanded: tuple[str, ...]

@@ -91,7 +91,7 @@ def parse_text(text: str) -> JsonObject:
 
 
 def _decode(decoder: json.JSONDecoder, text: str) -> object:
-    """What a decoder makes of a text; JsonError or LimitExceeded if it is no JSON."""
+    """Decode a text; raise JsonError or LimitExceeded if it is no JSON."""
     try:
         item: object = decoder.decode(text)
     except json.JSONDecodeError as error:

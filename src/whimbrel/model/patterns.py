@@ -194,7 +194,7 @@ def parse_like(pattern: str, escape: str = "\\") -> tuple[IntervalSet, Pattern |
 
 
 def parse_ilike(pattern: str, escape: str = "\\") -> tuple[IntervalSet, Pattern | None]:
-    """As `parse_like`, of the strings that ILIKE accepts.
+    """Parse a pattern of ILIKE: as `parse_like`, but case does not count.
 
     >>> parse_ilike("%.TXT")[1]
     CaseFolded(segments=(('',), ('.txt',)))

@@ -78,7 +78,7 @@ def _misfits(schema: Schema, expression: Expression) -> Iterator[tuple[int, Misf
 
 
 def _apart(schema: Schema, node: ex.Compare, bounds: list[tuple[ex.Compare, int]]) -> Misfit | None:
-    """Whether nothing can lie between a bound and an earlier one, such as those of BETWEEN: they are incomparable."""
+    """Find two bounds of one AND, such as the two of BETWEEN, that are incomparable: no value lies between them."""
     domain = schema.domain_of(node.attribute)
     if node.op not in ORDER or not isinstance(domain, Ordered) or node.value not in domain.codes:
         return None

@@ -180,9 +180,9 @@ class Schema:
         return TypedEvent(self, plain, codes)
 
     def read_for_match(self, event: AnyEvent) -> tuple[AnyEvent, frozenset[str]]:
-        """What matches as `read` of an event does, and the attributes whose texts are timestamps in it.
+        """Read an event for a match. Returns what matches as `read` does, and the attributes that hold timestamps.
 
-        That is an object in codes, where a quick look finds the event valid; else it is read and refused as by `read`.
+        If a quick look finds the event valid, the result is an object in codes. Otherwise `read` decides.
         """
         quick = self._quick
         if quick.state is not self._state:

@@ -1,4 +1,4 @@
-"""All pairs of filters of which one covers the other, for SIENA's poset.
+"""All pairs of a filter and one that it covers, for SIENA's poset.
 
 A chain of n filters has n * (n - 1) / 2 pairs, so routers that forward by prefix do not need this: see `cover_table`.
 A filter covers another only if some conjunction of it has no more attributes than the other's first one, and no
@@ -36,7 +36,7 @@ def covers(one: Filter, two: Filter) -> bool:
 
 
 class CoverRelation:
-    """Filters by their keys, and for each those that it covers and that cover it.
+    """Filters by their keys, each with the filters that it covers and the filters that cover it.
 
     Of two filters that cover each other the one with the smaller key counts as the covering one.
     """

@@ -14,7 +14,7 @@ _SEARCH = SearchLimits(nodes=512, nearest=32, widest=1, compared=16)
 
 
 class CoverTable:
-    """Filters by their keys. `find` searches for one that covers another; those of one tenant cover no other's."""
+    """Filters by their keys. `find` searches for one of the same tenant that covers another."""
 
     def __init__(self) -> None:
         self._interests: dict[bytes, Interest] = {}
@@ -29,7 +29,7 @@ class CoverTable:
 
     @property
     def relation(self) -> CoverRelation:
-        """All pairs of filters of which one covers the other: made when first asked for, and current from then on."""
+        """All pairs of a filter and one that it covers: made when first asked for, and current from then on."""
         if self._relation is None:
             self._relation = CoverRelation()
             self._relation.add_many(self._interests.values())

@@ -24,7 +24,7 @@ class PosetMatch(NamedTuple):
 
 
 class Poset:
-    """Filters of a `CoverRelation`, linked from each to those that it covers immediately."""
+    """Filters of a `CoverRelation`. Each is linked to the filters that it covers with no other between."""
 
     def __init__(self, relation: CoverRelation) -> None:
         self._relation = relation

@@ -342,7 +342,7 @@ class PrefixRouter(Router):
         effects.sent.append((neighbour, WholeTree(self.version, data)))
 
     def _adopt(self, snapshot: TreeSnapshot, effects: Effects | None = None) -> None:
-        """Use a version for the events that are published here, and for those that come with it."""
+        """Use a version for events that are published here, and for events whose prefix has that version."""
         self._views[snapshot.version] = TreeView(snapshot, self.interests, self.table)
         for version in list(self._views)[:-LIVE_VERSIONS]:
             del self._views[version]

@@ -116,7 +116,7 @@ def _reason(router: PrefixRouter, view: TreeView, prefix: Prefix, bit: int) -> R
 
 
 def _path(snapshot: TreeSnapshot, node: int) -> str:
-    """What the nodes on the way to a node test."""
+    """The tests of the nodes from the root to a node, as text."""
     return " / ".join(_text(snapshot, one) for one in snapshot.path(node)) or "root"
 
 

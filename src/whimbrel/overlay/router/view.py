@@ -62,7 +62,7 @@ class TreeView:
         return found, read
 
     def forward_coded(self, data: bytes, wanted: int) -> tuple[int, int] | None:
-        """As `forward`, of a prefix as bytes; None if that needs more than one look at them."""
+        """Forward by a prefix that is still bytes, as `forward` does; None if younger filters need it decoded."""
         if self._unplaced or self._younger:
             return None
         return self.snapshot.forward_coded(data, self._masks, wanted)

@@ -138,7 +138,7 @@ class Scenario:
 
 
 def _apart(crashes: list[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
-    """Crashes of which none begins while the same router is down."""
+    """The crashes without any that begins while the same router is down."""
     out: list[tuple[float, float, str]] = []
     for start, end, name in sorted(crashes):
         if not any(name == other and start <= until for _, until, other in out):

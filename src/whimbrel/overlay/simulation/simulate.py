@@ -40,7 +40,7 @@ class EvaluationCache:
         self._found: dict[bytes, tuple[bool, int]] = {}
 
     def evaluate(self, interest: Interest, message: Forwarded) -> tuple[bool, int]:
-        """As `evaluate_interest`, from the cache if another router has asked before."""
+        """Call `evaluate_interest`, or take its result from the cache if another router has asked before."""
         if message.event is not self._message:
             self._message = message.event
             self._found.clear()

@@ -43,10 +43,7 @@ class Nest(Generic[Child]):
 
     def add(self, low: Cut, high: Cut, child: Child) -> None:
         """Add an interval."""
-        for ends, others, one, two in (
-            (self._lows, self._highs_of, low, high),
-            (self._highs, self._lows_of, high, low),
-        ):
+        for ends, others, one, two in self._both_ends(low, high):
             if one not in others:
                 insort(ends, one)
                 others[one] = []
@@ -55,15 +52,16 @@ class Nest(Generic[Child]):
 
     def remove(self, low: Cut, high: Cut) -> None:
         """Remove an interval."""
-        for ends, others, one, two in (
-            (self._lows, self._highs_of, low, high),
-            (self._highs, self._lows_of, high, low),
-        ):
+        for ends, others, one, two in self._both_ends(low, high):
             held = others[one]
             del held[bisect_left(held, two)]
             if not held:
                 del others[one], ends[bisect_left(ends, one)]
         del self._children[low, high]
+
+    def _both_ends(self, low: Cut, high: Cut) -> tuple[tuple[list[Cut], dict[Cut, list[Cut]], Cut, Cut], ...]:
+        """For each end of an interval: the sorted ends, the other ends of each, this end and the other one."""
+        return (self._lows, self._highs_of, low, high), (self._highs, self._lows_of, high, low)
 
     def innermost(self, low: Cut, high: Cut) -> Child | None:
         """The child with the innermost interval around two cuts; None if there is none, or it was not found."""

@@ -19,13 +19,13 @@ from whimbrel.model.limits import Limit
 from whimbrel.overlay.tree.tree_kernels import decode_steps, encode_steps
 
 Version: TypeAlias = tuple[int, int]
-"""Of a tree: the epoch of its optimizer, and a counter within it."""
+"""The version of a tree: the epoch of its optimizer, and a counter within the epoch."""
 
 EMPTY_VERSION: Version = (0, 0)
 """The tree without nodes, which every router has."""
 
 LARGEST_NUMBER = (1 << 31) - 1
-"""The largest number that a prefix, or a message of a broker, can hold: of a node, of an epoch."""
+"""The largest number of a node or an epoch that a prefix, or a message of a broker, can hold."""
 
 PREFIX_NODES = Limit("prefix nodes", 16_384, "nodes of a tree", "every router reads them for every event")
 PREFIX_BYTES = Limit("prefix bytes", 65_536, "bytes", "a prefix travels with every event")
@@ -114,7 +114,7 @@ class Prefix:
 
 
 def prefix_head(version: Version, check: bytes, limit: int | None = None) -> bytes:
-    """What all prefixes of a version and a limit begin with."""
+    """The bytes with which all prefixes of a version and a limit begin."""
     head = bytearray([_FORMAT]) + check
     _write(head, (*version, 0 if limit is None else limit + 1))
     return bytes(head)

@@ -252,7 +252,7 @@ class RoutingTree:
         return inner, step + 1, None
 
     def _link(self, node: Node, covered: list[Node]) -> None:
-        """Add a new node to its parent, with those of its siblings that go below it."""
+        """Add a new node to its parent, and move the `covered` siblings below it."""
         parent, decay = node.parent, self.decay
         assert parent is not None
         weight = added = removed = 0.0

@@ -118,7 +118,7 @@ class TreeSnapshot:
         return int(found), int(read)
 
     def forward_coded(self, data: bytes, masks: np.ndarray, wanted: int) -> tuple[int, int] | None:
-        """As `forward`, for a prefix that is still bytes, in one step.
+        """Forward by a prefix that is still bytes, as `forward` does, in one step.
 
         None if it has a limit, is malformed, or of another tree.
         """
