@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.model.intervals import Cut, IntervalSet, after, before, edge
+from whimbrel.model.schema.domains import Number
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, Timestamp, Value, sort_key, type_of
 from whimbrel.spaces.errors import EmptyRegion, RegionError
 from whimbrel.spaces.index.region_arrays import HIGH, LOW
@@ -110,20 +111,38 @@ class DimensionDomain(ABC):
         """The interval between two cuts, as users read it."""
 
 
-class NumberDomain(DimensionDomain):
+class NumericDomain(DimensionDomain):
+    """Numbers. With `limits`, the domain of a schema, values and bounds outside of its range are refused."""
+
+    def __init__(self, limits: Number | None = None) -> None:
+        self.limits = limits
+
+    def check_limits(self, value: object, path: str) -> None:
+        """Raise RegionError if a value or bound is outside of the limits."""
+        if self.limits is not None:
+            number, low, high = real(value, path), self.limits.minimum, self.limits.maximum
+            if (low is not None and number < low) or (high is not None and number > high):
+                raise RegionError(self.limits.expected, repr(value), path)
+
+    def parse(self, text: str) -> object:
+        try:
+            return int(text)
+        except ValueError:
+            return float(text)
+
+
+class NumberDomain(NumericDomain):
     """Finite binary64 numbers. An integer that binary64 cannot hold is refused; use `integer` for such."""
 
     name = "number"
 
     def cut(self, value: object, above: bool, path: str) -> int:
+        self.check_limits(value, path)
         number = value if isinstance(value, float) else self._float(value, path)
         if not math.isfinite(number):
             raise RegionError("a finite number", repr(number), path)
         bits: int = _BITS.unpack(_DOUBLE.pack(number))[0]
         return (bits if bits >= 0 else -(bits & _MAGNITUDE)) + above
-
-    def parse(self, text: str) -> object:
-        return _number(text)
 
     def show(self, low: int, high: int) -> Interval:
         if high == low + 1:
@@ -149,12 +168,13 @@ class NumberDomain(DimensionDomain):
         return number
 
 
-class IntegerDomain(DimensionDomain):
+class IntegerDomain(NumericDomain):
     """Integers up to 62 bits. Bounds may be fractions."""
 
     name = "integer"
 
     def cut(self, value: object, above: bool, path: str) -> int:
+        self.check_limits(value, path)
         bound = real(value, path)
         _check_size(bound, path)
         return math.floor(bound) + 1 if above else math.ceil(bound)
@@ -164,10 +184,8 @@ class IntegerDomain(DimensionDomain):
         if type_of(value) != NUMBER or not isinstance(value, int):
             raise RegionError("an integer", repr(item), path)
         _check_size(value, path)
+        self.check_limits(value, path)
         return value, value + 1
-
-    def parse(self, text: str) -> object:
-        return _number(text)
 
     def show(self, low: int, high: int) -> Interval:
         return Interval(None if low == LOW else low, None if high == HIGH else high - 1)
@@ -252,7 +270,7 @@ def widened(domain: DimensionDomain, low: int, high: int, margin: float) -> tupl
         shown, most = domain.show(low, high), sys.float_info.max
         lowest = None if shown.low is None else max(float(shown.low) - margin, -most)  # type: ignore[arg-type]
         highest = None if shown.high is None else min(float(shown.high) + margin, most)  # type: ignore[arg-type]
-        return NumberDomain().interval(Interval(lowest, highest, shown.ends), "hysteresis")  # also beyond a range
+        return NumberDomain().interval(Interval(lowest, highest, shown.ends), "hysteresis")  # also beyond the limits
     step = math.ceil(min(margin * 1e9 if isinstance(domain, TimestampDomain) else margin, 2.0 * _LARGEST))
     low = low if low == LOW else max(low - step, -_LARGEST)
     high = high if high == HIGH else max(high, min(high + step, _LARGEST))
@@ -267,13 +285,6 @@ def _decode(code: int) -> int | float:
 
 def _length(bound: tuple[int | float, str]) -> int:
     return len(repr(bound[0]))
-
-
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
 
 
 def real(item: object, path: str) -> int | float:

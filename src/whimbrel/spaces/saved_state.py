@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from whimbrel.spaces.dwell_subscriptions import SubscriptionOptions
-from whimbrel.spaces.index.region_arrays import Regions
+from whimbrel.spaces.index.region_arrays import Regions, offsets
 from whimbrel.spaces.members import ALL, WANTS_LEAVES, Members, NewMembers
 from whimbrel.spaces.notifications import Key, NotificationBuilder
 from whimbrel.spaces.state import SpaceState
@@ -130,7 +130,7 @@ def _load(arrays: dict[str, np.ndarray], members: Members, alone: set[Key]) -> I
         arrays[f"{members.role}.keys"].tobytes(), type=list[tuple[Key, str]]
     )
     regions = Regions(start, cells)
-    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    first = offsets(counts)
     simple: dict[int, list[int]] = {}
     others: list[int] = []
     for place, (key, filter) in enumerate(keys):

@@ -1,7 +1,7 @@
 """Dimensions whose domain is one of a schema: listed values, and numbers within a range.
 
 The values of a boolean or enumerated domain have no order, so that a constraint is one value, whose cut is its place in
-the list. A range refuses values and bounds outside of it; what matches it does not change.
+the list. A range refuses values and bounds outside of it (`NumericDomain`); what matches it does not change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from whimbrel.model.schema.documents import read_domain
 from whimbrel.model.schema.domains import Boolean, Enumeration, Number
 from whimbrel.model.schema.errors import SchemaError
 from whimbrel.model.values import Value, sort_key
-from whimbrel.spaces.dimension_domains import DOMAINS, DimensionDomain, IntegerDomain, NumberDomain, real
+from whimbrel.spaces.dimension_domains import DOMAINS, DimensionDomain, IntegerDomain, NumberDomain
 from whimbrel.spaces.errors import RegionError
 from whimbrel.spaces.interval import Interval, read_value
 
@@ -53,33 +53,6 @@ class ListedDomain(DimensionDomain):
         return Interval(self._values[low], self._values[low])
 
 
-class RangedNumberDomain(NumberDomain):
-    """Numbers from a minimum to a maximum."""
-
-    def __init__(self, domain: Number) -> None:
-        self._domain = domain
-
-    def cut(self, value: object, above: bool, path: str) -> int:
-        _check_range(self._domain, value, path)
-        return super().cut(value, above, path)
-
-
-class RangedIntegerDomain(IntegerDomain):
-    """Integers from a minimum to a maximum."""
-
-    def __init__(self, domain: Number) -> None:
-        self._domain = domain
-
-    def cut(self, value: object, above: bool, path: str) -> int:
-        _check_range(self._domain, value, path)
-        return super().cut(value, above, path)
-
-    def point(self, item: object, path: str) -> tuple[int, int]:
-        low, high = super().point(item, path)
-        _check_range(self._domain, low, path)
-        return low, high
-
-
 def dimension_domain(kind: object) -> DimensionDomain:
     """The domain of a dimension of this type; ValueError that says what is wrong if there is none."""
     if isinstance(kind, str) and kind in DOMAINS:
@@ -95,7 +68,7 @@ def dimension_domain(kind: object) -> DimensionDomain:
     if isinstance(domain, Boolean | Enumeration):
         return ListedDomain(domain)
     if isinstance(domain, Number) and domain.kind != "decimal":
-        return RangedIntegerDomain(domain) if domain.kind == "integer" else RangedNumberDomain(domain)
+        return IntegerDomain(domain) if domain.kind == "integer" else NumberDomain(domain)
     if domain.kind in DOMAINS:
         return DOMAINS[domain.kind]()
     raise ValueError(f"has a domain of the kind {domain.kind!r}, which is no type of dimensions")
@@ -108,10 +81,3 @@ def plain_type(kind: DimensionType) -> PlainType:
 
 def _listed(domain: Boolean | Enumeration) -> tuple[Value, ...]:
     return domain.values if isinstance(domain, Enumeration) else (False, True)
-
-
-def _check_range(domain: Number, value: object, path: str) -> None:
-    number = real(value, path)
-    low, high = domain.minimum, domain.maximum
-    if (low is not None and number < low) or (high is not None and number > high):
-        raise RegionError(domain.expected, repr(value), path)
