@@ -293,7 +293,7 @@ class BaseMatcher(Matcher, ABC):
         self._release(place, subscription.filter.conjunctions)
 
     def _release(self, place: int, conjunctions: Iterable[Conjunction]) -> None:
-        """A place no longer holds these conjunctions; those that nobody holds are deleted."""
+        """Note that a place no longer holds these conjunctions. Delete a conjunction that no place holds."""
         for conjunction in conjunctions:
             number = self._numbers.get(conjunction)
             if number is None:

@@ -146,7 +146,7 @@ class _NormalForm(Filter):
 
 
 def _wanted_types(constraint: Constraint) -> frozenset[SortKey] | None:
-    """Types of which an event must have one; None if it need not."""
+    """A set of types. An event that matches has at least one of them; None if it need not have any."""
     if constraint.missing or constraint.null:
         return None
     groups = [group for group in constraint.required if NULL_KEY not in group]

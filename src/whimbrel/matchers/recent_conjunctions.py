@@ -194,7 +194,7 @@ class RecentConjunctions:
 
 
 class RecentStructure(Protocol):
-    """What holds the conjunctions that are not compiled."""
+    """The role of a structure that holds the conjunctions that are not compiled yet."""
 
     def insert(self, number: int, conjunction: Conjunction) -> None: ...
     def delete(self, number: int, conjunction: Conjunction) -> None: ...

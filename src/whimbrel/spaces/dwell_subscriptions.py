@@ -91,5 +91,5 @@ class DwellSubscriptions:
         to.add_pairs([(number, publication) for number in self.pairs.delete(publication)], DELETE)
 
     def expire(self, now: float) -> list[tuple[int, int]]:
-        """Remove the pairs whose dwell is over. Return those of subscriptions that are told of leaves."""
+        """Remove the pairs whose dwell is over. Return the pairs whose subscription is told of leaves."""
         return [pair for pair in self.pairs.expire(now) if self.options[pair[0]].leave]

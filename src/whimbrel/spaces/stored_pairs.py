@@ -42,7 +42,7 @@ class StoredPairs:
             return found
 
     def of(self, subscription: Key) -> dict[Key, float | None]:
-        """The publications inside a subscription with hysteresis or dwell, and when those that are out leave."""
+        """The publications inside a subscription with hysteresis or dwell. One that is out has the time it leaves."""
         with self._state.lock:
             number, pairs = self._state.subscriptions.find(subscription), self._state.dwell.pairs
             names = self._state.publications.names

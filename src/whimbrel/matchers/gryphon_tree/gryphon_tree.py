@@ -58,7 +58,7 @@ class GryphonTree(BaseMatcher):
         self._restart()
 
     def _restart(self) -> None:
-        """An empty tree, in which no attribute has its place but those of the option."""
+        """Begin with an empty tree. Only the attributes of the option `order` have a place yet."""
         self._tree = GeneralTree(self._order)
         self._thaw()
 
