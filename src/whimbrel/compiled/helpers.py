@@ -9,7 +9,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from whimbrel.compiled.arrays import Bytes, Floats, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Floats, Int32s, Int64s
 from whimbrel.compiled.intrinsics import in_kernels
 from whimbrel.compiled.jit import helper
 

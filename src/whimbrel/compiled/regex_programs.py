@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int64s, Uint64Matrix, Uint64s
+from whimbrel.compiled.array_types import Bytes, Int64s, Uint64Matrix, Uint64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import trailing_zeros
 from whimbrel.compiled.jit import helper, inlined, kernel

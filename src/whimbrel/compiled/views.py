@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np import numpy_support
 
-from whimbrel.compiled.arrays import element_and_dimensions
+from whimbrel.compiled.array_types import element_and_dimensions
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ class TupleOfArrays(NamedTuple):
 
 
 def tuple_of_arrays(name: type, writeable: bool) -> TupleOfArrays:
-    """The kind of a named tuple, by the annotations of its fields (`compiled/arrays.py`)."""
+    """The kind of a named tuple, by the annotations of its fields (`compiled/array_types.py`)."""
     hints = get_type_hints(name, include_extras=True)
     fields = [element_and_dimensions(hint) for hint in hints.values()]
     return TupleOfArrays(name, [element for element, _ in fields], [dims for _, dims in fields], writeable)

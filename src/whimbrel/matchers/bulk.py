@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s
+from whimbrel.compiled.array_types import Int32s
 from whimbrel.language.columnar.terms import Conjunctions, ParsedMany, Term, parse_many
 from whimbrel.matchers.base import BaseMatcher, id_and_filter_lists
 from whimbrel.matchers.capabilities import Capabilities
@@ -152,7 +152,7 @@ class BulkMatcher(BaseMatcher):
 
 
 def _other_rows(load: Conjunctions, capabilities: Capabilities) -> np.ndarray:
-    """The rows that cannot stay columns: those that are not one conjunction of plain sets that the matcher supports."""
+    """The rows that cannot stay columns: only one conjunction of plain sets that the matcher supports can."""
     names: dict[str, int] = {}
     attr = np.zeros(load.size, np.int64)
     is_other, is_range = np.zeros(load.size, np.bool_), np.zeros(load.size, np.bool_)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s, Uint32s
+from whimbrel.compiled.array_types import Int32s, Int64s, Uint32s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
@@ -32,7 +32,7 @@ ANY_WIDTH = np.uint32(0xFFFFFFFF)
 
 
 class ItemColumns(NamedTuple):
-    """The items of all conjunctions as columns: those of row r are from start[r] to start[r + 1]."""
+    """The items of all conjunctions as columns. Row r has the items from start[r] to start[r + 1]."""
 
     start: Uint32s
     attr: Uint32s
@@ -131,7 +131,7 @@ def _scan_lists(
     ends: Int64s,
     counters: Int64s | None,
 ) -> int:
-    """As `_scan`, where attributes may have several values."""
+    """Scan as `_scan` does, where attributes may have several values."""
     rows = start.size - 1
     found = 0
     while event < len(grid.first) and found + rows <= out.size:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import inlined
 from whimbrel.language.columnar.terms import Conjunctions
 from whimbrel.matchers.event_grid import EventGrid
@@ -153,7 +153,7 @@ def _item(attr: int, spans: list[tuple[int, int]], sets: IntervalSets) -> tuple[
 
 
 def needed_sets(constraint: Constraint) -> list[IntervalSet]:
-    """The sets of which an attribute needs a value each: the one to pick from, then what it must contain."""
+    """The sets in each of which an attribute needs a value: the set to pick from, then one for each CONTAINS."""
     members = sorted((IntervalSet.points(group) for group in constraint.required), key=lambda one: one.cuts)
     if not constraint.bound or constraint.values in members:
         return members

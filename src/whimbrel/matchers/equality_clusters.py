@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.matchers.conjunction_rows import ATTR, LOW, ConjunctionRows
 from whimbrel.matchers.event_grid import EventGrid
@@ -23,7 +23,7 @@ EMPTY = -1
 
 
 class ClusterBuffers(NamedTuple):
-    """What `find_buckets` writes: ranks, two for each attribute of the longest shape, and the buckets that it finds."""
+    """The buffers of `find_buckets`: two ranks for each attribute of the longest shape, and the buckets found."""
 
     ranks: Int32s
     buckets: Int32s

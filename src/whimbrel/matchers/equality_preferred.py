@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
@@ -21,7 +21,7 @@ from whimbrel.matchers.runs import bytes_of, offsets
 
 
 class RowsOf(NamedTuple):
-    """The rows of each predicate: those of predicate p are from start[p] to start[p + 1]."""
+    """The rows that hold each predicate. Predicate p has the rows from start[p] to start[p + 1]."""
 
     start: Int64s
     rows: Int32s

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64s
+from whimbrel.compiled.array_types import Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.ranks.encoding.encoded_events import EncodedEvents
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.bulk import BulkMatcher
@@ -107,7 +107,7 @@ class FrozenMatcher(BulkMatcher):
         return places
 
     def _search(self, event: Event) -> Iterable[int]:
-        """The numbers, among those that are not compiled yet, of the conjunctions that the event satisfies."""
+        """The numbers of the conjunctions that are not compiled yet and that the event satisfies."""
         return [number for number, conjunction in self._fresh.items() if conjunction.matches(event)]
 
     def _frozen_owners(self, event: Event) -> list[int]:
@@ -131,7 +131,7 @@ class FrozenMatcher(BulkMatcher):
         return EventGrid(first)
 
     def _runs(self, events: object) -> Iterator[tuple[RowHolders, Int32s, Int64s]]:
-        """The rows that events match, in the reused buffer, and where those of each event end."""
+        """The rows that events match, in the reused buffer, and where the rows of each event end."""
         if self._loaded or self._fresh:
             self.freeze()
         links = self._linked()

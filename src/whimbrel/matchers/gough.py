@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
@@ -97,7 +97,7 @@ class Dag:
         return number
 
     def run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s, counters: Int64s | None) -> int:
-        """Follow events from `event` on, while `out` has capacity for all rows; where it stopped."""
+        """Follow events from `event` on, while `out` has capacity for all rows. Return where it stopped."""
         marks = self._stamps, self._seen, self._epoch, self._frontier
         self._epoch += len(block.first)
         return _follow(self.arrays, block, event, *marks, out, ends, counters)

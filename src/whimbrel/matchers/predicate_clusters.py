@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper
 from whimbrel.matchers.conjunction_rows import (
@@ -231,7 +231,7 @@ def _one_value(
 def satisfied(
     p: Predicates, grid: EventGrid, event: int, out: Int32s, seen: Int32s, stamp: int, counters: Int64s | None
 ) -> int:
-    """Writes the runs of the predicates that an event satisfies to `out`, no predicate twice; their number."""
+    """Write the runs of predicates that an event satisfies to `out`, no predicate twice. Return how many runs."""
     first, starts, more = grid
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
     for attr in range(first.shape[1]):
@@ -256,7 +256,7 @@ def satisfied(
 
 
 class CountArrays(NamedTuple):
-    """What kernels count with."""
+    """The arrays with which kernels count."""
 
     hits: Int32s  # [rows]: the predicates that the present event satisfies, above its stamp
     needed: Int32s  # [rows]: the predicates of each row

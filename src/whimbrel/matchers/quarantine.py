@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import PLAIN_SETS
@@ -34,7 +34,7 @@ from whimbrel.matchers.runs import bytes_of, offsets, take_runs, unique_runs
 
 
 class Residuals(NamedTuple):
-    """What is left to check of each row, in the order of the clusters, then of the groups."""
+    """The items of each row that no lookup decides. Rows are in the order of the clusters, then of the groups."""
 
     start: Int64s  # [rows + 1]
     items: Int32s  # [k, 4]
@@ -42,7 +42,7 @@ class Residuals(NamedTuple):
 
 
 class ScanGroups(NamedTuple):
-    """Rows without an equality, g groups of those that test the same attributes."""
+    """Rows without an equality, in g groups. The rows of a group test the same attributes."""
 
     row_start: Int64s  # [g + 1]: the rows of each group
     attr_start: Int64s  # [g + 1]: the attributes of each group
@@ -187,7 +187,7 @@ def _check_rows(
     found: int,
     counters: Int64s | None,
 ) -> int:
-    """Adds the rows from `begin` to `end` of which all that is left to check holds."""
+    """Add the rows from `begin` to `end` whose residual items all hold. Return the number of results."""
     start, items, sets = residuals
     values = grid.first[event]
     for row in range(begin, end):
@@ -252,7 +252,7 @@ def _check_candidates(
     found: int,
     counters: Int64s | None,
 ) -> int:
-    """Add the clustered rows whose equalities hold, and of which all that is left to check holds."""
+    """Add the clustered rows whose equalities and residual items all hold. Return the number of results."""
     count, buckets = find_buckets(clusters, grid, event, buffers, counters), buffers.buckets
     for place in range(count):
         start, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
@@ -316,7 +316,7 @@ def _quarantine_counted(
     ends: Int64s,
     counters: Int64s | None,
 ) -> tuple[int, int]:
-    """As `_quarantine`, but the rows without an equality are counted: steps 2 and 3 of the paper's figure."""
+    """Search as `_quarantine` does, but count rows without an equality: steps 2 and 3 of the paper's figure."""
     hits, needed, seen, runs, step = counts
     found = int(np.int64(0))
     while event < len(grid.first) and found + hits.size <= out.size:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel
 
 Cells = TypeVar("Cells", Int32s, Int64s)

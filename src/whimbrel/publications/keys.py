@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.ids.id_kernels import hash_text, home_place, is_same_text
 from whimbrel.ranks.arrow import values_of

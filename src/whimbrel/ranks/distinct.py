@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Floats, Int32s
+from whimbrel.compiled.array_types import Floats, Int32s
 from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only
 from whimbrel.ranks.string_kernels import string_words

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, FloatMatrix, Floats, Int32Matrix, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, FloatMatrix, Floats, Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.views import tuple_of_arrays
 
 NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.arrays import ByteMatrix, Bytes, Floats, Int32Matrix, Int32s, Int64s
+from whimbrel.compiled.array_types import ByteMatrix, Bytes, Floats, Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel, quick_kernel
 from whimbrel.compiled.views import read_only, tuple_of_arrays, view, words_of
 from whimbrel.model.event import Event

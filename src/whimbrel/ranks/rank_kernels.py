@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, FloatMatrix, Floats, Int32Matrix, Int32s, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bytes, FloatMatrix, Floats, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import Integer, lower_bound
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import helper, inlined, kernel

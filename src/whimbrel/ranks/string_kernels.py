@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s, Uint64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s, Uint64s
 from whimbrel.compiled.helpers import Integer, are_equal, item, load_word, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.ranks.kernel_arrays import Reading

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s
+from whimbrel.compiled.array_types import Int32s
 from whimbrel.spaces.index.region_arrays import Regions
 from whimbrel.spaces.members import COMPLEX, Members
 from whimbrel.spaces.notifications import Content

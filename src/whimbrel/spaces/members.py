@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s
+from whimbrel.compiled.array_types import Int32s
 from whimbrel.model.values import is_text
 from whimbrel.spaces.errors import KeyExists, KeyKindError, UnknownKey
 from whimbrel.spaces.index.dimension_index import DimensionIndex

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, overload
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32s
+from whimbrel.compiled.array_types import Bytes, Int32s
 from whimbrel.spaces.interval import Interval
 
 Key: TypeAlias = int | str

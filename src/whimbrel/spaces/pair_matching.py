@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s
+from whimbrel.compiled.array_types import Int32s
 from whimbrel.spaces.errors import SpaceOptionError
 from whimbrel.spaces.index.region_arrays import Regions
 from whimbrel.spaces.interval import Interval

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from whimbrel.compiled.arrays import Int64s
+from whimbrel.compiled.array_types import Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.limits import Limit
 from whimbrel.spaces.dimension_domains import (

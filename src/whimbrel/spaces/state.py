@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.spaces.contents import ContentTracker, WrittenContent
 from whimbrel.spaces.dwell_subscriptions import DwellSubscriptions, SubscriptionOptions
 from whimbrel.spaces.index.region_arrays import Regions

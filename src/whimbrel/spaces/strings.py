@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int64s
+from whimbrel.compiled.array_types import Int64s
 from whimbrel.model.intervals import Cut
 from whimbrel.spaces.index.region_arrays import HIGH, LOW
 from whimbrel.spaces.interval import Interval

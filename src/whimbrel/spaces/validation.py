@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s
+from whimbrel.compiled.array_types import Int32s
 from whimbrel.spaces.dimension_domains import widened
 from whimbrel.spaces.dwell_subscriptions import SubscriptionOptions
 from whimbrel.spaces.errors import EmptyRegion, KeyExists, RegionError, SpaceOptionError

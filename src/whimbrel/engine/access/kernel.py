@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s, Uint32s
+from whimbrel.compiled.array_types import Int32s, Int64s, Uint32s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.compiled.views import view
 from whimbrel.engine.access.registry import GROUPS, KEYS, PLACES

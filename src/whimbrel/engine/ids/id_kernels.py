@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel, quick_kernel
 
 

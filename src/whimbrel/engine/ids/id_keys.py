@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.engine.ids.id_kernels import (
     enter_ints,
     enter_many_ints,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.engine.ids.id_keys import Arrays, IntKeys, Rows, StringKeys, frozen, owned, with_capacity
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.subscription import Id, id_kind

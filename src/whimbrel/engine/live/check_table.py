@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64s
+from whimbrel.compiled.array_types import Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.compiled.views import tuple_of_arrays, view, words_of
 from whimbrel.engine.access.kernel import SCRATCH_AT, TASK_AT

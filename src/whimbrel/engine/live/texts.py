@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.compiled.arrays import Bytes
+from whimbrel.compiled.array_types import Bytes
 from whimbrel.ranks.arrow import large_strings, string_buffers, widened
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Int32s, Int64s
+from whimbrel.compiled.array_types import Bools, Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.decoding import packed_parts

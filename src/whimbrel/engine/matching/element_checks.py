@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live.check_table import SURE_HIGH, SURE_LOW, checks_of, grown

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Int32s, Int64s, Uint16s
+from whimbrel.compiled.array_types import Bools, Int32s, Int64s, Uint16s
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.decoding import packed_parts
 from whimbrel.engine.access.segment import Segment

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.arrays import Int64s, Integers
+from whimbrel.compiled.array_types import Int64s, Integers
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import ROW_MASK, VERIFY_BIT

@@ -8,7 +8,7 @@ the same bytes with every NumPy on every machine.
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Bools, Floats
+from whimbrel.compiled.array_types import Bools, Floats
 
 Ints = npt.NDArray[np.int64]
 

@@ -8,7 +8,7 @@ they are 0.98, solved for, and 1.
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.arrays import Floats
+from whimbrel.compiled.array_types import Floats
 from whimbrel.lab.workloads.draws import Draws, zipf
 from whimbrel.lab.workloads.text import conjunctions, pick, subscriptions
 from whimbrel.lab.workloads.workload import Workload, check_counts

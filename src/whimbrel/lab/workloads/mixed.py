@@ -6,7 +6,7 @@ The shape of alerting and saved-search traffic: subscriptions crowd on few attri
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.arrays import Floats
+from whimbrel.compiled.array_types import Floats
 from whimbrel.lab.workloads.draws import Draws, Ints, zipf
 from whimbrel.lab.workloads.text import concat, conjunctions, integer_text, interleave, pick, subscriptions
 from whimbrel.lab.workloads.workload import Workload, check_counts

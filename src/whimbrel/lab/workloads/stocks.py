@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from whimbrel.compiled.arrays import Bools, Floats
+from whimbrel.compiled.array_types import Bools, Floats
 from whimbrel.lab.workloads.draws import Draws, Ints
 from whimbrel.lab.workloads.text import concat, conjoin, integer_text, pick, subscriptions
 from whimbrel.lab.workloads.workload import Workload, check_counts

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.compiled.arrays import Bools, Floats
+from whimbrel.compiled.array_types import Bools, Floats
 from whimbrel.lab.workloads.draws import Ints
 
 BLOCK_ROWS = 65_536

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, overload, runtim
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int64s
+from whimbrel.compiled.array_types import Int64s
 from whimbrel.model import dialects
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import Comparison

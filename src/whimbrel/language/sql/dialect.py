@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whimbrel.compiled.arrays import Int64s
+from whimbrel.compiled.array_types import Int64s
 from whimbrel.language.sql.literals import name_text, value_text
 from whimbrel.language.sql.printer import conjunction_text, print_filter
 from whimbrel.language.sql.shape_cache import ShapeCache

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bools, Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.model.limits import FILTER_CONJUNCTIONS
 

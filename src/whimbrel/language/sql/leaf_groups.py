@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int64s
+from whimbrel.compiled.array_types import Int64s
 from whimbrel.language.columnar.terms import Column, DictionaryStrings, Operand, Term, TermGroup, large_texts
 from whimbrel.language.sql.expansion_kernels import UseAlternatives
 from whimbrel.language.sql.leaves import Leaf, LeafAlternatives, read_leaf

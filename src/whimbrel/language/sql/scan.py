@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.helpers import hash_of_bytes, shared
 from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Floats, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Floats, Int32s, Int64s
 from whimbrel.compiled.helpers import item
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.language.sql.expansion_kernels import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int64s
+from whimbrel.compiled.array_types import Bytes, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.language.sql.token_kernels import BACKTICK, DOUBLE_QUOTE, QUOTE, SPACE
 

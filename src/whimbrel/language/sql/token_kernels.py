@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.float_kernels import LEFT, nearest_float
 from whimbrel.compiled.helpers import hash_of_bytes, item, shared
 from whimbrel.compiled.jit import helper, inlined

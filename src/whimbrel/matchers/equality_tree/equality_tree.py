@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import ATTR, LOW, ConjunctionRows

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.matchers.runs import find_edge
@@ -39,7 +39,7 @@ def _put(work: Int32s, place: int, low: int, high: int, level: int, parent: int,
 
 @helper
 def _add_edges(rows: Int32s, level: int, row: int, high: int, edges: Int32s, edge: int) -> int:
-    """Add an edge for each value of a level in rows[row:high]; the number of edges then, or -1 if they are full.
+    """Add an edge for each value of a level in rows[row:high]. Return the number of edges, or -1 if they are full.
 
     An edge has the first row of its value until the child has a number.
     """
@@ -261,7 +261,7 @@ def search(
     size: int,
     counters: Int64s | None,
 ) -> int:
-    """Append the rows that an event satisfies to `out`, of which `size` are taken; return how many are taken then.
+    """Append the rows that an event satisfies to `out`, which holds `size` rows. Return how many it holds then.
 
     Plain: the child by the event's value and the list, which is the `*` child. With successors: the child by the
     event's value and nothing else or, where there is none, the list. A child below NONE is a stub, which is nothing but

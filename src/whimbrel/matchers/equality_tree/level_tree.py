@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.matchers.equality_tree import level_kernels as kernels
 from whimbrel.matchers.equality_tree.factoring import OTHER, OUTSIDE, Factoring
 from whimbrel.matchers.runs import bytes_of
@@ -134,7 +134,7 @@ class FrozenTree:
         self._stack = np.empty(len(nodes) + 1, np.int32)
 
     def run(self, first: Int32s, event: int, most: int, out: Int32s, ends: Int64s, counters: Int64s | None) -> int:
-        """Search events by their ranks, from `event` on, while `out` has capacity for `most` rows; where it stopped."""
+        """Search events from `event` on while `out` has capacity for `most` rows. Return where it stopped."""
         return kernels.run(self._packed, self.successors, first, event, most, self._stack, out, ends, counters)
 
     def list_of(self, node: int) -> list[int]:
@@ -241,7 +241,7 @@ def _check_once(tree: FrozenTree, root: int, where: list[tuple[int, Path]]) -> N
 
 
 def _walk(tree: FrozenTree, root: int, ranks: list[int]) -> list[int]:
-    """The nodes that the compiled search visits, and those that it passes through."""
+    """The nodes that the compiled search visits or passes through."""
     seen: list[int] = []
     stack = [root]
     while stack:

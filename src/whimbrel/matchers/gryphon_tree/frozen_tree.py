@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.constant_ranks import event_ranks, rank_constants
 from whimbrel.matchers.event_grid import MISSING

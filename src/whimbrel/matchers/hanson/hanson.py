@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Int32s, Int64s
+from whimbrel.compiled.array_types import Bools, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities

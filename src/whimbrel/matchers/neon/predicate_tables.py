@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, RANGE, ConjunctionRows
 from whimbrel.matchers.runs import offsets

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int64s
+from whimbrel.compiled.array_types import Int64s
 from whimbrel.matchers.rapid.rapid_kernels import (
     NodePool,
     PropertyMasks,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int32s, Int64s, Uint64s
+from whimbrel.compiled.array_types import Int32s, Int64s, Uint64s
 from whimbrel.compiled.jit import helper, inlined, kernel
 
 _NONE = -1

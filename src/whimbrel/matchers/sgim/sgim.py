@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
@@ -185,7 +185,7 @@ class GroupArrays(NamedTuple):
 
 
 class FrozenGroups:
-    """All attributes, those that rule out the most subscriptions first."""
+    """The frozen predicates of all attributes. An attribute that rules out more subscriptions comes earlier."""
 
     def __init__(self, tables: dict[str, FrozenPredicates], rows: int) -> None:
         names = sorted(tables, key=lambda name: (-tables[name].weight, name))
@@ -222,7 +222,7 @@ class FrozenGroups:
 
 
 def bit_mask(rows: Int64s | Int32s, count: int) -> Words:
-    """A bit for each of the rows, of which there are `count` in all."""
+    """A mask of `count` bits in which the bits of these rows are set."""
     bits = np.zeros(-(-count // 64) * 64, np.uint8)
     bits[rows] = 1
     return np.packbits(bits, bitorder="little").view(np.uint64)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel, quick_kernel
 

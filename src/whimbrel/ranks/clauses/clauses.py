@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.intervals import ALL, IntervalSet

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from msgspec.structs import replace
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.filter import Filter
 from whimbrel.ranks.clauses.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, ValueItem, split

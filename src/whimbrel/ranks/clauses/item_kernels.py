@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.ranks.clauses.clauses import RANGE, SET, SHARED, VERIFY

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.ranks.clauses.clauses import RANGE, SET

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.compiled import python_objects as py
-from whimbrel.compiled.arrays import Bytes, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bytes, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import prefetch_at
 from whimbrel.compiled.jit import helper, inlined, quick_kernel

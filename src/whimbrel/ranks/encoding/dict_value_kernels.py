@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from whimbrel.compiled import python_objects as py
-from whimbrel.compiled.arrays import Bytes
+from whimbrel.compiled.array_types import Bytes
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import inlined
 from whimbrel.compiled.python_objects import (

@@ -10,7 +10,7 @@ from mmap import mmap
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.arrays import Bytes, Int64s
+from whimbrel.compiled.array_types import Bytes, Int64s
 from whimbrel.compiled.helpers import load_word
 from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bytes, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import item
 from whimbrel.compiled.intrinsics import copy
 from whimbrel.compiled.jit import helper, inlined, kernel

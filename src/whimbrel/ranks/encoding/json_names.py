@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.helpers import item, load_word, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.views import read_only, tuple_of_arrays

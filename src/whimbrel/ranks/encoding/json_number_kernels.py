@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes
+from whimbrel.compiled.array_types import Bytes
 from whimbrel.compiled.float_kernels import nearest_float
 from whimbrel.compiled.helpers import item, load_word
 from whimbrel.compiled.jit import helper, inlined

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.arrays import Bytes, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bytes, Int64Matrix, Int64s
 from whimbrel.compiled.jit import entry_for, kernel
 from whimbrel.compiled.python_objects import BYTES_AT, READABLE
 from whimbrel.compiled.views import words_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes
+from whimbrel.compiled.array_types import Bytes
 from whimbrel.compiled.helpers import item, load_word
 from whimbrel.compiled.intrinsics import trailing_zeros
 from whimbrel.compiled.jit import helper, inlined

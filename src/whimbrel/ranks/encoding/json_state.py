@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from whimbrel.compiled.arrays import Bytes, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bytes, Int64Matrix, Int64s
 from whimbrel.compiled.views import tuple_of_arrays
 
 READ, LEFT, COUPLED = 0, 1, 2

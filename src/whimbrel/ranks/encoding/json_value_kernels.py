@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.compiled.arrays import Bytes, Floats
+from whimbrel.compiled.array_types import Bytes, Floats
 from whimbrel.compiled.jit import inlined
 from whimbrel.compiled.python_objects import bytes_at
 from whimbrel.ranks.encoding.json_number_kernels import HUGE, INTEGER, UNREAD, scan_number

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Bytes, Int32s, Int64Matrix, Uint64s
+from whimbrel.compiled.array_types import Bools, Bytes, Int32s, Int64Matrix, Uint64s
 from whimbrel.compiled.helpers import Integer, hash_of_bytes
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.regex_atoms import after_opening

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Bytes, Int32Matrix, Int32s, Int64s
+from whimbrel.compiled.array_types import Bools, Bytes, Int32Matrix, Int32s, Int64s
 from whimbrel.compiled.helpers import Integer, shared
 from whimbrel.compiled.jit import helper, kernel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.compiled.arrays import Int64s
+from whimbrel.compiled.array_types import Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.region_arrays import CUT, FIRST_CUT, LOW, REACH, ZONE, OrderedList
 

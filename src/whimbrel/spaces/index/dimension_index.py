@@ -1,4 +1,4 @@
-"""The regions of one role with their ordered lists: write them, and search for those that match.
+"""The regions of one role with their ordered lists: write regions, and search for regions that match.
 
 A write changes rows only. The next search brings the lists up to date: few changed entries one by one through the
 tail, many by a merge that leaves out the old ones. So a stream of writes without searches is cheap.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.warm_up import tell_if_cold
 from whimbrel.spaces.index import region_rows as row_kernels
 from whimbrel.spaces.index.ordered_lists import check_lists, is_sparse, merged, updated
@@ -225,7 +225,7 @@ def _by_place(regions: Regions) -> Int64s:
 
 
 def _replace(values: Int64s, places: NDArray[np.int64] | None, old: Int64s, new: Int64s) -> None:
-    """Replace values of `old` by those of `new`, at some places or all. Others stay: they are unbounded ends."""
+    """Replace each value in `old` by the one in `new`, at some places or all. Unbounded ends are not in `old`."""
     if places is None:
         places = np.arange(len(values))
     found = np.searchsorted(old, values[places])

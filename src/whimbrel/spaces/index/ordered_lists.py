@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int64s
+from whimbrel.compiled.array_types import Bytes, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.region_arrays import (
     AT,

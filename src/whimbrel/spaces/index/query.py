@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.region_arrays import AT, HIGH, LENGTH, LOW, REAL, VALID
 
@@ -43,7 +43,7 @@ class QueryBatch(NamedTuple):
     touched: Int32s
     """By query: the dimensions that the old or the new region constrains."""
     header: Int64s
-    """By query: the number of touched dimensions; the spaces in which the old region is valid; those of the new one."""
+    """By query: the number of touched dimensions; the spaces of the old region; the spaces of the new one."""
     crossings: Int32s
     """By query, touched dimension, and level: the range of entries between old and new ends, by low cuts and by high.
     Levels 0 and 1 are the base, 2 and 3 the run."""

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 """The cuts of an interval without a lower or an upper bound."""

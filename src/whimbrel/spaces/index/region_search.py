@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.spaces.index.bounds import crossed_downward, crossed_upward, disjoint_places, overlap_count
 from whimbrel.spaces.index.query import (

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.bounds import between, disjoint_places, first_place, lower_bound
 from whimbrel.spaces.index.query import (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s
+from whimbrel.compiled.array_types import Int32s
 from whimbrel.compiled.jit import inlined
 from whimbrel.engine.access.shared.arrays import Arrays, EventState, EventValues, Scratch, SharedArrays
 from whimbrel.engine.access.shared.key import AccessKey, Explained, KeyArrays, Packed

@@ -15,7 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Float32Matrix, Float32s, FloatMatrix, Floats, Int32Matrix, Int32s, Int64s
+from whimbrel.compiled.array_types import (
+    Bools,
+    Float32Matrix,
+    Float32s,
+    FloatMatrix,
+    Floats,
+    Int32Matrix,
+    Int32s,
+    Int64s,
+)
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Items

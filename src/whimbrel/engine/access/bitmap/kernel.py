@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64s, Uint64s
+from whimbrel.compiled.array_types import Bytes, Int32Matrix, Int32s, Int64s, Uint64s
 from whimbrel.compiled.intrinsics import or_rows, prefetch, trailing_zeros
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.engine.access.bitmap.chunks import CHUNK, ZONES

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Bytes, Float32s, Int32Matrix, Int32s, Int64s, Uint64s
+from whimbrel.compiled.array_types import Bools, Bytes, Float32s, Int32Matrix, Int32s, Int64s, Uint64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.compiled.views import at_line_start

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.hash.keys import CANDIDATE_NS, table_entries
 from whimbrel.engine.access.hash.layout import REFERENCES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import expanded, helper, inlined

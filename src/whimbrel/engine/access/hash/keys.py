@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Float32s, FloatMatrix, Floats, Int32s, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bytes, Float32s, FloatMatrix, Floats, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.compiled.views import at_line_start
 from whimbrel.engine.access.shared.plan import Plan, Weights

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Int32Matrix, Int32s, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bools, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.hash.keys import BUCKETS, bucket_factor, make_table, place_of

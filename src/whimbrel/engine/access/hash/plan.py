@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Float32s, Floats, Int32s, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Bools, Float32s, Floats, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.hash.keys import (
     CANDIDATE_NS,

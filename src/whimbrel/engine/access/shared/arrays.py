@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bytes, Int32Matrix, Int32s, Int64s, Uint32s
+from whimbrel.compiled.array_types import Bytes, Int32Matrix, Int32s, Int64s, Uint32s
 from whimbrel.compiled.views import tuple_of_arrays
 
 Arrays = Mapping[str, np.ndarray]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.views import TupleOfArrays, read_only, tuple_of_arrays
 from whimbrel.engine.access.shared.arrays import Arrays
 from whimbrel.engine.access.shared.plan import Plan

@@ -7,7 +7,7 @@ the number of a set and its mask.
 
 from __future__ import annotations
 
-from whimbrel.compiled.arrays import Int32s, Int64s, Uint32s
+from whimbrel.compiled.array_types import Int32s, Int64s, Uint32s
 from whimbrel.compiled.jit import expanded, helper, inlined, kernel, quick_kernel
 
 VERIFY_BIT = 1 << 29

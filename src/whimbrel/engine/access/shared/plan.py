@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Float32s, Floats, Int32s, Int64s
+from whimbrel.compiled.array_types import Bools, Float32s, Floats, Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Items
 from whimbrel.engine.access.shared.packing import SHARED_BIT, VERIFY_BIT

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Float32s, Int32Matrix, Int32s, Int64Matrix, Int64s
+from whimbrel.compiled.array_types import Float32s, Int32Matrix, Int32s, Int64Matrix, Int64s
 from whimbrel.compiled.intrinsics import copy, prefetch
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Arrays, EventState, EventValues, Items

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32Matrix, Int32s, Int64s, Uint64Matrix
+from whimbrel.compiled.array_types import Int32Matrix, Int32s, Int64s, Uint64Matrix
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.engine.access.shared.arrays import Arrays, EventState, EventValues, Scratch, SharedArrays
 from whimbrel.engine.access.shared.key import Explained, KeyArrays, Packed, RankRange

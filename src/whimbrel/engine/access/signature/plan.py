@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import (
+from whimbrel.compiled.array_types import (
     Bools,
     Bytes,
     Float32Matrix,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Int32s
+from whimbrel.compiled.array_types import Int32s
 from whimbrel.compiled.intrinsics import copy, keep_inside
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch, SharedArrays

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.arrays import Bools, Bytes, Int32Matrix, Int32s, Int64Matrix
+from whimbrel.compiled.array_types import Bools, Bytes, Int32Matrix, Int32s, Int64Matrix
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.arrays import Arrays, Items
 from whimbrel.engine.access.shared.key import Explained, KeyArrays, Packed

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from whimbrel.compiled.arrays import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.lab.measure.matching.cases import MatchCase
 from whimbrel.lab.measure.matching.flat_filters import POINTS, RANGE, FlatFilters, read_filters, spans
