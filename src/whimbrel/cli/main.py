@@ -36,7 +36,7 @@ _HOMES = {
     "lab": "lab.group",
     "overlay": "overlay.group",
     "publications": "broker.publications",
-    "schema": "broker.schema",
+    "schema": "commands.schema",
     "token": "broker.token",
     "webhook": "broker.webhook",
     "pipeline": "pipeline.group",

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from whimbrel.matchers import MATCHERS, BaseMatcher, make
 from whimbrel.matchers.capabilities import constructs
@@ -30,6 +31,8 @@ _LEAST_SHARE = 0.5  # of an equal part of the time, for a matcher that comes aft
 _CLOSE = 1.1  # matchers within a tenth of the fastest are as fast
 _MOST = 0.8  # the share of equalities from which on a sample is said to have mostly those
 _FEW_MATCHES = 0.01  # of the subscriptions, for an event
+
+T = TypeVar("T")
 
 
 class NothingToAdvise(WhimbrelError, ValueError):
@@ -290,3 +293,12 @@ def features_of(filters: Iterable[Filter], events: Sequence[Event], matches: flo
         lists / max(1, len(events)),
         matches,
     )
+
+
+def thinned(items: Sequence[T], most: int) -> list[T]:
+    """At most that many of the items, evenly spread over all of them.
+
+    >>> thinned(range(10), 3)
+    [0, 3, 6]
+    """
+    return list(items) if len(items) <= most else [items[place * len(items) // most] for place in range(most)]

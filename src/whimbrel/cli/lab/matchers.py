@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
 from whimbrel.cli.terminal.console import print_columns, progress, to_json
 from whimbrel.cli.terminal.options import From, Json, Timestamps, names_of
 from whimbrel.cli.terminal.rejects import RejectReport
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-T = TypeVar("T")
 
 
 def matchers(json: Json = False) -> None:
@@ -56,6 +51,7 @@ def advise(
     the reason. Exit status: 0 all good, 1 some input was refused or no matcher takes the sample, 2 wrong usage.
     """
     from whimbrel.lab.advisor import advise as measure
+    from whimbrel.lab.advisor import thinned
     from whimbrel.lab.measure.benchmark_results import check_names
     from whimbrel.matchers import MATCHERS
     from whimbrel.readers.events import parse_events
@@ -71,8 +67,8 @@ def advise(
         found = list(report.accepted("event", parse_events([events], from_, mentioned, names)))
         with progress("Measuring", total=1.0, quiet=json) as bar:
             advice = measure(
-                _thinned(list(filters.items()), most),
-                _thinned(found, most_events),
+                thinned(list(filters.items()), most),
+                thinned(found, most_events),
                 seconds,
                 matcher,
                 names,
@@ -81,10 +77,3 @@ def advise(
         typer.echo(to_json(asdict(advice)) if json else advice.text)
         if report.rejected or advice.recommended is None:
             raise typer.Exit(1)
-
-
-def _thinned(items: Sequence[T], most: int) -> list[T]:
-    """At most that many of the items, evenly spread over all of them."""
-    if len(items) <= most:
-        return list(items)
-    return [items[place * len(items) // most] for place in range(most)]

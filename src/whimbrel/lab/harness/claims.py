@@ -26,8 +26,6 @@ STRAIGHT = 0.9
 BELOW_LINEAR = 0.8
 """The largest log-log slope of what a claim calls less than linear; set after a first run, as papers give no number."""
 
-Verdict = Literal["reproduced", "partly", "not", "untestable"]
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -53,7 +51,7 @@ class Claim:
 UNTESTED = Outcome(None, "no point of this scale has what the claim compares")
 
 
-def verdict_of(outcomes: Sequence[Outcome]) -> Verdict:
+def verdict_of(outcomes: Sequence[Outcome]) -> Literal["reproduced", "partly", "not", "untestable"]:
     """`reproduced` if all claims hold, `partly` if some do, `not` if none does, `untestable` if none was tested.
 
     >>> verdict_of([Outcome(True, ""), Outcome(None, "")])

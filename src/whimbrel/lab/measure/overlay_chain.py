@@ -26,6 +26,8 @@ from whimbrel.broker.service.broker import Broker
 from whimbrel.client import Client, wire
 from whimbrel.lab.measure.benchmark_results import Progress
 from whimbrel.lab.measure.broker_process import BrokerProcess
+from whimbrel.lab.shop_broker import under_data
+from whimbrel.model.filter import Filter
 from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
 
 _BATCH = 500
@@ -106,7 +108,8 @@ class _Chain:
         self.first = stack.enter_context(ChainBroker(root / "b0", "b0", every_hop, self.middle))
         self.last = stack.enter_context(ChainBroker(root / "b2", "b2", every_hop, self.middle))
         workload = PaperWorkload(Distribution.PARETO, 1)
-        texts = ["data.run IS NOT NULL", *(_renamed(str(workload.filter())) for _ in range(filters))]
+        filters_of_paper = (Filter(under_data(workload.filter().expression)) for _ in range(filters))
+        texts = ["data.run IS NOT NULL", *map(str, filters_of_paper)]
         self.last.client.call(wire.import_many([{"filter": text} for text in texts]))
         known = len(set(texts))
         _until(lambda: self.middle.overlay()["routing"]["filters"] >= 0.9 * known)
@@ -150,8 +153,3 @@ def _until(holds: Any) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError("Expected the chain of brokers to settle")
         time.sleep(0.02)
-
-
-def _renamed(text: str) -> str:
-    """A filter of the paper over the data of events."""
-    return re.sub(r"\b(a\d+)\b", r"data.\1", text)

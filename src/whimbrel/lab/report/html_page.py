@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from whimbrel.lab.measure.benchmark_results import ResultTable
 from whimbrel.lab.report.report_contents import (
     PAPER_TITLES,
-    Pivot,
     Record,
     by_paper,
     counts,
@@ -126,7 +126,7 @@ def _article(record: Record) -> str:
     )
 
 
-def _table(pivot: Pivot) -> str:
+def _table(pivot: ResultTable) -> str:
     head = "".join(f"<th class=figure>{escape(name)}</th>" for name in pivot.columns)
     rows = "".join(f"<tr>{''.join(f'<td class=figure>{escape(cell)}</td>' for cell in row)}</tr>" for row in pivot.rows)
     return f'<p class=soft>{escape(pivot.title)}</p><div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,6 +13,7 @@ import pyarrow.parquet
 from whimbrel.lab.experiments import experiments
 from whimbrel.lab.harness.claims import figure
 from whimbrel.lab.harness.measures import Measures
+from whimbrel.lab.measure.benchmark_results import ResultTable
 from whimbrel.lab.measure.machine import described
 
 Record = dict[str, Any]
@@ -28,15 +28,6 @@ PAPER_TITLES = {
 MOST_ROWS = 60
 NOT_RIVALS = ("all", "bound", "expected", "theorem", "paper")
 """Series that are no matcher."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pivot:
-    """The values of one measure: a row for each point, a column for each series."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
@@ -79,8 +70,8 @@ def winner(measures: Measures) -> str:
     return f"{name} {where}, {figure(median(leads[name]))} x faster than the next"
 
 
-def pivots(measures: Measures) -> list[Pivot]:
-    """A table for each measure, of at most `MOST_ROWS` rows."""
+def pivots(measures: Measures) -> list[ResultTable]:
+    """A table for each measure: a row for each of at most `MOST_ROWS` points, a column for each series."""
     out = []
     for measure in dict.fromkeys(row["measure"] for row in measures.rows):
         rows = [row for row in measures.rows if row["measure"] == measure]
@@ -100,7 +91,7 @@ def pivots(measures: Measures) -> list[Pivot]:
             (*(_text(one) for one in place), *(found.get(name, "") for name in names))
             for place, found in list(cells.items())[:MOST_ROWS]
         )
-        out.append(Pivot(title, (*axes, *names), lines))
+        out.append(ResultTable(title, (*axes, *names), lines))
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.index import Index
-from whimbrel.lab.experiments.spaces.population import NEW, insertion, memory, new_points
+from whimbrel.lab.experiments.spaces.operations import NEW, insertion, memory, new_points
 from whimbrel.lab.harness.claims import growth, ratio, slope
 from whimbrel.lab.harness.contenders import ENGINE
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, TimedWorks, grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.lab.experiments.spaces.population import SERIES, insertion, memory, new_points, updates
+from whimbrel.lab.experiments.spaces.operations import SERIES, insertion, memory, new_points, updates
 from whimbrel.lab.harness.claims import linear, order, slope
 from whimbrel.lab.harness.experiment import Experiment, Point, TimedWorks, grid
 from whimbrel.lab.harness.measures import Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.lab.experiments.spaces.population import memory, new_points
+from whimbrel.lab.experiments.spaces.operations import memory, new_points
 from whimbrel.lab.harness.claims import ratio, slope
 from whimbrel.lab.harness.experiment import CountedRows, Experiment, Point, grid
 from whimbrel.lab.harness.measures import Row
