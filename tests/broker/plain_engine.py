@@ -16,7 +16,7 @@ class PlainEngine:
     """Matches what waits at a broker, at most `most` entries at a time."""
 
     def __init__(self, url: str, token: str | None = None, most: int = 1_000) -> None:
-        self.link: BrokerLink = BrokerAddress(url, token).connect()
+        self.link = BrokerLink(BrokerAddress(url, token))
         self.most = most
 
     def __enter__(self) -> Self:

@@ -189,7 +189,7 @@ def test_a_killed_job_gives_the_messages_of_the_inline_engine(tmp_path: Path, bl
     settings = [f"{name}={value}" for name, value in (chosen | {"spark.local.dir": str(scratch)}).items()]
     process = BrokerProcess(data, engine="spark", spark_master="local[2]", spark_settings=settings)
     streamed: list[int] = []
-    with process, Client(process.url) as client, BrokerAddress(process.url).connect() as link:
+    with process, Client(process.url) as client, BrokerLink(BrokerAddress(process.url)) as link:
         history, job = History(client, seed=blocks), Job(process, link, [data / "spark", scratch])
         threading.Thread(target=follow, args=(process.url, history.present[0][0], streamed), daemon=True).start()
         place = 0

@@ -86,12 +86,12 @@ def row_numbers(rows: Rows, absent: Flags | None = None) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(rows), [valid, pa.py_buffer(np.ascontiguousarray(rows))])
 
 
-def one_array(column: pa.ChunkedArray) -> pa.Array:
+def as_array(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def flags_of(column: pa.ChunkedArray | pa.Array) -> Flags:
     """Return a column of booleans without nulls."""
-    array = one_array(column) if isinstance(column, pa.ChunkedArray) else column
+    array = as_array(column) if isinstance(column, pa.ChunkedArray) else column
     return values_of(array.cast(pa.uint8())).view(np.bool_)

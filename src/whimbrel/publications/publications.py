@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from whimbrel.model.subscription import Id
 from whimbrel.publications.changes import Changes, Differ, Matches
-from whimbrel.publications.columns import Flags, Rows, flags_of, one_array, row_numbers
+from whimbrel.publications.columns import Flags, Rows, as_array, flags_of, row_numbers
 from whimbrel.publications.index_version import SubscriptionCodes
 from whimbrel.publications.keys import KeyNumbers, with_capacity
 from whimbrel.publications.transition_rules import RememberedPairs, TransitionRules
@@ -124,7 +124,7 @@ class Publications:
             raise ValueError("Expected a sequence number for each update, but got null")
         found = self._transitions(self.version)
         numbers = self._numbers(updates)
-        sequences = values_of(one_array(updates[SEQUENCE])) if self.format.ordered else None
+        sequences = values_of(as_array(updates[SEQUENCE])) if self.format.ordered else None
         order = order_updates(numbers, sequences, self._rows, self._latest, len(self._table))
         if not len(order.rows):
             return found.table()
@@ -136,7 +136,7 @@ class Publications:
         found_matches = version.match(self._attributes(states)) if matches is None else matches.take(order.rows)
         after = found_matches.without(deleted)
         changes = _differ.changes(self._matches, after, order.previous)
-        self._add_transitions(version, one_array(rows[KEY]), one_array(rows[SEQUENCE]), changes, deleted, found)
+        self._add_transitions(version, as_array(rows[KEY]), as_array(rows[SEQUENCE]), changes, deleted, found)
         if self.remembered:
             self._update_remembered(version, rows, deleted, after, now, found)
         last = np.flatnonzero(np.append(order.first[1:], True))
@@ -237,7 +237,7 @@ class Publications:
         before = self._matches.take(everyone)
         before.codes, before.bound = new.translated(old, before.codes), len(new) + 1
         self._matches = new.match(self._attributes(self._table)).without(~alive)
-        keys, sequences = one_array(self._table[KEY]), pa.nulls(count, pa.int64())
+        keys, sequences = as_array(self._table[KEY]), pa.nulls(count, pa.int64())
         changes = _differ.changes(before, self._matches, everyone)
         self._add_transitions(new, keys, sequences, changes, np.zeros(count, np.bool_), found)
         if self.remembered:
@@ -248,17 +248,17 @@ class Publications:
 
     def _numbers(self, table: pa.Table) -> Rows:
         """The numbers of the keys; the arrays by number get the capacity for them."""
-        numbers = self._keys.numbers(one_array(table[KEY]))
+        numbers = self._keys.numbers(as_array(table[KEY]))
         self._rows = with_capacity(self._rows, len(self._keys), -1)
         self._latest = with_capacity(self._latest, len(self._keys))
         return numbers
 
     def _merge(self, rows: pa.Table, order: OrderedUpdates, deleted: Flags) -> pa.Table:
         """The states of publications after these updates."""
-        columns = [one_array(rows[KEY]), one_array(rows[SEQUENCE]), pc.invert(one_array(rows[DELETED]))]
-        unset = one_array(rows[UNSET])
+        columns = [as_array(rows[KEY]), as_array(rows[SEQUENCE]), pc.invert(as_array(rows[DELETED]))]
+        unset = as_array(rows[UNSET])
         for number, attribute in enumerate(self.format.attributes.names):
-            own = one_array(rows[FIRST_OF_UPDATE + number])
+            own = as_array(rows[FIRST_OF_UPDATE + number])
             if self.format.partial:
                 blank = deleted if unset.null_count == len(unset) else deleted | removed(unset, attribute)
                 stored = self._table[FIRST_OF_STATE + number]
@@ -275,10 +275,7 @@ class Publications:
         rows, codes, left = changes
         rules = version.rule_codes(self.rules)
         kinds = np.where(left, np.where(deleted[rows], DELETE, LEAVE), ENTER).astype(np.int8)
-        if isinstance(rules.leave, bool):
-            told = (kinds != LEAVE) | rules.leave
-        else:
-            told = (kinds != LEAVE) | np.isin(codes, rules.leave)
+        told = (kinds != LEAVE) | (rules.leave if isinstance(rules.leave, bool) else np.isin(codes, rules.leave))
         told &= codes < len(version)
         if len(rules.silent):
             told &= ~np.isin(codes, rules.silent)
@@ -367,7 +364,7 @@ class Publications:
 
     def _note_sequences(self, states: pa.Table, numbers: Rows) -> None:
         if self.format.ordered:
-            sequences = one_array(states[SEQUENCE])
+            sequences = as_array(states[SEQUENCE])
             known = flags_of(sequences.is_valid())
             self._latest[numbers] = np.where(known, values_of(sequences), np.iinfo(np.int64).min)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.publications.columns import Flags, Rows, column_of, flags_of, one_array, row_numbers
+from whimbrel.publications.columns import Flags, Rows, as_array, column_of, flags_of, row_numbers
 from whimbrel.ranks.arrow import values_of
 
 KEY, SEQUENCE, ALIVE, FIRST_OF_STATE = range(4)
@@ -73,7 +73,7 @@ class UpdateFormat:
     def table(self, updates: Iterable[Update]) -> pa.Table:
         """Make a table of updates, as `Publications.apply` takes it."""
         rows = [
-            (u.key, u.sequence, u.deleted, u.time, list(u.unset), *map(u.attributes.get, self.attributes.names))
+            (u.key, u.sequence, u.deleted, u.time, list(u.unset) or None, *map(u.attributes.get, self.attributes.names))
             for u in updates
         ]
         schema = self.updates
@@ -131,7 +131,7 @@ def merged(stored: pa.ChunkedArray, own: pa.Array, blank: Flags, first: Flags, p
     source = np.maximum.accumulate(np.where(says | first, np.arange(len(own)), 0))
     from_stored = ~says[source]
     rows = previous[source[from_stored]]
-    taken = one_array(stored.take(row_numbers(rows, rows < 0)))
+    taken = as_array(stored.take(row_numbers(rows, rows < 0)))
     nothing = blank[source]
     source[from_stored] = len(own) + np.arange(len(rows))
     return pa.concat_arrays([own, taken]).take(row_numbers(source, nothing))

@@ -24,7 +24,6 @@ from whimbrel.readers.json_lines import (
     LinePiece,
     blank_file,
     check_first_line,
-    exactly,
     line_pieces,
     parse_object,
     read_json_lines,
@@ -196,7 +195,7 @@ def read_source(
     """Read the events of one open file, whose first row is `base`."""
     with source.stream:
         try:
-            for item in _events(source, attributes):
+            for item in _READERS[source.format](source, attributes):
                 if isinstance(item, InputError):
                     yield _shifted(item, base)
                 else:
@@ -205,20 +204,14 @@ def read_source(
             yield damaged
 
 
-def _events(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
-    if source.format is Format.JSONL:
-        return _json_events(source)
-    return _csv_events(source) if source.format is Format.CSV else _parquet_events(source, attributes)
-
-
 def row_after(item: FileBatch | InputError, least: int) -> int:
     """Return the row that follows an item, which is not below `least`."""
     row = item.place.row if isinstance(item, InputError) else item.rows[-1] if item.rows else None
     return least if row is None else max(least, row + 1)
 
 
-def _json_events(source: InputFile) -> Iterator[FileBatch | InputError]:
-    for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value, exactly):
+def _json_events(source: InputFile, _: Collection[str] | None) -> Iterator[FileBatch | InputError]:
+    for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value, lambda line: None):
         events: list[JsonObject] = []
         rows, lines = [], []
         for place, item in batch:
@@ -231,7 +224,7 @@ def _json_events(source: InputFile) -> Iterator[FileBatch | InputError]:
         yield FileBatch(events, rows, source.name, lines, source.share())
 
 
-def _csv_events(source: InputFile) -> Iterator[FileBatch | InputError]:
+def _csv_events(source: InputFile, _: Collection[str] | None) -> Iterator[FileBatch | InputError]:
     for item in read_csv(source.seekable(), source.name):
         yield item if isinstance(item, InputError) else FileBatch(item[1], item[0], source.name, None, source.share())
 
@@ -243,6 +236,9 @@ def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> It
         else:
             rows, total, batch = item
             yield FileBatch(batch, rows, source.name, None, rows.stop / max(total, 1))
+
+
+_READERS = {Format.JSONL: _json_events, Format.CSV: _csv_events, Format.PARQUET: _parquet_events}
 
 
 def _shifted(error: InputError, base: int) -> InputError:

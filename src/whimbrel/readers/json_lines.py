@@ -128,7 +128,7 @@ def read_json_lines(
 ) -> Iterator[Iterable[Line[T | JsonObject]]]:
     """Read batches of (place, object or error), one for each line that is not blank; rows count from 0.
 
-    `decode` reads a line quickly, or returns None where it may be wrong; then it is read exactly. `decode_all` reads
+    `decode` reads a line quickly, or returns None where it may be wrong: then it is read exactly. `decode_all` reads
     lines of which none is blank, or returns None where one may be wrong; a batch of them is a `PlacedItems`. A line
     longer than `longest` bytes is refused by `limit`.
     """
@@ -160,11 +160,6 @@ def read_json_lines(
         yield found
     if not row:
         yield [(InputPlace(file), blank_file(file))]
-
-
-def exactly(line: bytes) -> JsonObject | None:
-    """Leave a line to the exact reader."""
-    return None
 
 
 def check_first_line(content: bytes, file: str) -> InputError | None:

@@ -45,10 +45,6 @@ class BrokerAddress:
     authority: str | None = None
     pinned: bool = False
 
-    def connect(self) -> BrokerLink:
-        """Connect to the broker."""
-        return BrokerLink(self)
-
     def tls(self) -> ssl.SSLContext | None:
         """Whom to trust; None for the authorities that the system knows."""
         if self.authority is None:
@@ -151,7 +147,7 @@ class LogPlace:
 
     def open(self) -> LogReader | BrokerLink:
         """Open the log for reading."""
-        return LogReader(self.at) if isinstance(self.at, str) else self.at.connect()
+        return LogReader(self.at) if isinstance(self.at, str) else BrokerLink(self.at)
 
     def __str__(self) -> str:
         return self.at if isinstance(self.at, str) else self.at.url

@@ -102,14 +102,7 @@ def compile_index(
     rejects = spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
     unchanged = sum(outcome.unchanged for outcome in outcomes)
     return Compiled(
-        version,
-        manifest.added,
-        manifest.removed,
-        manifest.replaced,
-        unchanged,
-        manifest.rejected,
-        rejects,
-        store.path,
+        version, manifest.added, manifest.removed, manifest.replaced, unchanged, manifest.rejected, rejects, store.path
     )
 
 

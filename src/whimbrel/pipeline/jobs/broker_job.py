@@ -122,7 +122,7 @@ class LogMatcher:
 def run_broker_job(spark: SparkSession, job: BrokerJob, monitor: JobMonitor) -> RunSummary:
     """Match what waits and what comes, until the monitor stops it."""
     summary = RunSummary(batches=0)
-    with job.address.connect() as link, monitor.following() as stopped:
+    with BrokerLink(job.address) as link, monitor.following() as stopped:
         matcher = LogMatcher(spark, job, link)
         while not stopped.is_set():
             status = link.status(0.0 if job.once else WAIT_SECONDS)

@@ -147,9 +147,6 @@ class TransitionsProcessor(StatefulProcessor):
             remembered.now = remembered.now if now is None else max(remembered.now, now)
         self._write(number, bucket, timer)
 
-    def close(self) -> None:
-        """Do nothing: no resource is open."""
-
     def _open(self, number: int) -> tuple[CachedBucket, int | None]:
         """The bucket as the state store has it, and its timer."""
         bucket = worker_cache.take_bucket(self._job.name, number)

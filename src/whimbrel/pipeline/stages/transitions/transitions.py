@@ -12,7 +12,7 @@ import os
 import secrets
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -174,58 +174,45 @@ def transitions(
     store = IndexStore(index, "index")
     manifest = store.manifest()
     _check_options(more, partial, leave, manifest.kind)
-    sent = _sent_updates(updates, _RoleColumns(key, sequence, deleted, more.unset, more.time), more)
-    sent.transfer.check(manifest.attributes)
+    roles = _RoleColumns(key, sequence, deleted, more.unset, more.time)
+    rows, transfer, format = _sent_updates(updates, roles, more, partial)
+    transfer.check(manifest.attributes)
     told = leave if isinstance(leave, bool) else frozenset(leave)
     job = TransitionsJob(
         name=secrets.token_hex(8),
         index=store.path,
         id_kind=manifest.kind,
-        format=sent.format(ordered=sequence is not None, partial=partial),
-        transfer=sent.transfer,
+        format=format,
+        transfer=transfer,
         rules=TransitionRules(told, dict(more.outer), dict(more.dwell)),
         has_time=more.time is not None,
         timestamps=tuple(sorted(attribute_names(more.timestamps, "timestamps"))),
     )
     numbers = bucket_numbers(more.buckets)
-    writer = CellWriter(numbers, job.transfer, job.format.updates, job.has_time, more.unset is not None)
-    cells = sent.rows().mapInArrow(writer, "bucket int, content binary")
+    writer = CellWriter(numbers, transfer, format.updates, job.has_time, more.unset is not None)
+    cells = rows.mapInArrow(writer, "bucket int, content binary")
     return _run(cells, job, numbers, more.initial).withColumnRenamed("k", key)
 
 
-class _SentUpdates(NamedTuple):
-    """Updates as they are sent to workers."""
-
-    frame: DataFrame
-    head: list[Column]
-    """The columns that `CellWriter` takes before the attributes."""
-    attributes: list[Column]
-    transfer: ColumnTransfer
-
-    def rows(self) -> DataFrame:
-        """The rows that `CellWriter` takes."""
-        return self.frame.select(*self.head, *self.transfer.columns(self.attributes))
-
-    def format(self, ordered: bool, partial: bool) -> UpdateFormat:
-        """The columns of updates in Arrow."""
-        fields = [(field.name, self._type(field.column(self.attributes))) for field in self.transfer.fields]
-        return UpdateFormat(self._type(self.head[1]), pa.schema(fields), ordered, partial)
-
-    def _type(self, column: Column) -> pa.DataType:
-        return to_arrow_type(self.frame.select(column).schema[0].dataType, timezone="UTC")
-
-
-def _sent_updates(updates: DataFrame, roles: _RoleColumns, options: TransitionOptions) -> _SentUpdates:
-    """Select what workers need of updates; an error if a column is not there, or is of a wrong type."""
+def _sent_updates(
+    updates: DataFrame, roles: _RoleColumns, options: TransitionOptions, partial: bool
+) -> tuple[DataFrame, ColumnTransfer, UpdateFormat]:
+    """The rows that `CellWriter` takes, how attributes are sent in them, and the format that it gives them."""
     roles.check(updates)
-    schema = updates.schema
-    attributes = [number for number, name in enumerate(updates.columns) if name not in astuple(roles)]
-    transfer = plan_transfer(t.StructType([schema.fields[number] for number in attributes]), None)
+    others = [number for number, name in enumerate(updates.columns) if name not in astuple(roles)]
+    transfer = plan_transfer(t.StructType([updates.schema.fields[number] for number in others]), None)
     renamed, columns = positional(updates)
-    head = roles.select(schema, columns, options.buckets)
+    head = roles.select(updates.schema, columns, options.buckets)
+    attributes = [columns[number] for number in others]
+
+    def arrow_type(column: Column) -> pa.DataType:
+        return to_arrow_type(renamed.select(column).schema[0].dataType, timezone="UTC")
+
+    fields = pa.schema([(field.name, arrow_type(field.column(attributes))) for field in transfer.fields])
+    format = UpdateFormat(arrow_type(head[1]), fields, ordered=roles.sequence is not None, partial=partial)
     if options.time is not None and options.dwell:
         renamed = renamed.withWatermark(renamed.columns[updates.columns.index(options.time)], options.lateness)
-    return _SentUpdates(renamed, head, [columns[number] for number in attributes], transfer)
+    return renamed.select(*head, *transfer.columns(attributes)), transfer, format
 
 
 def _check_options(options: TransitionOptions, partial: bool, leave: bool | Collection[Id], kind: str) -> None:

@@ -70,6 +70,3 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int]]:
         assert isinstance(partition, _Version)
         return iter([(bucket, partition.version) for bucket in bucket_numbers(self._buckets).tolist()])
-
-    def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: there is nothing to free."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from whimbrel.pipeline.index.workers import open_version
 from whimbrel.pipeline.spark.transfer import ColumnTransfer
 from whimbrel.publications.changes import Matches
-from whimbrel.publications.columns import one_array
+from whimbrel.publications.columns import as_array
 from whimbrel.publications.index_version import IndexVersion
 from whimbrel.publications.publications import Publications
 from whimbrel.storage.atomic import staged_file
@@ -90,7 +90,7 @@ def read_part(folder: Path, token: str, bound: int) -> tuple[pa.Table, Matches] 
     except (OSError, pa.ArrowInvalid):
         return None
     last = table.num_columns - 1
-    return table.remove_column(last), Matches.of_lists(one_array(table.column(last)), bound)
+    return table.remove_column(last), Matches.of_lists(as_array(table.column(last)), bound)
 
 
 def drop_parts(folder: Path, tokens: Iterable[str]) -> None:
