@@ -13,8 +13,17 @@ import pytest
 from tests.broker.inside import ANYBODY, opened
 from tests.broker.reference_topic import ReferenceRegion, ReferenceTopic
 from tests.broker.test_publications import messages, ordered, update
+from whimbrel.broker.publications.region_bodies import Regions, read_regions
 from whimbrel.broker.publications.update_requests import UpdateKind, read_update
-from whimbrel.broker.requests.errors import BrokerError, Conflict, Forbidden, NotFound, TooLarge, TooManyRequests
+from whimbrel.broker.requests.errors import (
+    BrokerError,
+    Conflict,
+    Forbidden,
+    InternalError,
+    NotFound,
+    TooLarge,
+    TooManyRequests,
+)
 from whimbrel.broker.requests.subscriptions import read_request
 from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
@@ -233,5 +242,23 @@ def test_subscriptions_follow_their_token_or_end(tmp_path: Path) -> None:
             ]
             await broker.tokens.change("mine", ["publish", "subscribe"], "two", {"z": 2})
             assert broker.store.subscription("zone") is None
+
+    asyncio.run(work())
+
+
+def test_an_update_that_cannot_be_read_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(content: bytes, limit: int) -> Regions:
+        if b"7" in content:
+            raise RuntimeError("a mistake")
+        return read_regions(content, limit)
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await broker.spaces.define("map", {"x": "number"}, ANYBODY)
+            monkeypatch.setattr("whimbrel.broker.publications.space_topic.read_regions", fail)
+            assert await change(broker, "a", "put", {"regions": [{"x": 1}]}) == Published(1)
+            assert isinstance(await change(broker, "a", "put", {"regions": [{"x": 7}]}), InternalError)
+            assert await change(broker, "a", "put", {"regions": [{"x": 2}]}) == Published(2)
+            assert broker.ready
 
     asyncio.run(work())
