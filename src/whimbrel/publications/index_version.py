@@ -37,7 +37,7 @@ class RuleCodes:
 
 
 class SubscriptionCodes(Protocol):
-    """What publications need of subscriptions: each has a code, and states are matched."""
+    """The role of subscriptions for publications: each has a code, and states are matched to codes."""
 
     @property
     def number(self) -> int:

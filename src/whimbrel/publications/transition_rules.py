@@ -22,7 +22,7 @@ Key: TypeAlias = int | str
 
 @dataclass(frozen=True, slots=True)
 class TransitionRules:
-    """What subscriptions ask for beyond their filters, by id."""
+    """The options of subscriptions beyond their filters, by id."""
 
     leave: bool | AbstractSet[Id] = False
     """Who is told of leaves: everyone, nobody, or these."""

@@ -163,7 +163,7 @@ def read_json_lines(
 
 
 def check_first_line(content: bytes, file: str) -> InputError | None:
-    """What is wrong with a file that begins so; None if its first line is a JSON text, or a broken one."""
+    """Return the error of a file that is one JSON value over many lines; None for other files."""
     found = _WHOLE_FILE.match(content)
     return None if found is None else WrongFormat(InputPlace(file), f"{_PER_LINE}, but got {_WHOLE_FILES[found[1]]}")
 
@@ -202,7 +202,7 @@ def parse_object(text: str, place: InputPlace, is_last: bool = False) -> JsonObj
 
 
 def json_problem(error: JsonError, text: str, place: InputPlace, is_last: bool = False) -> InputError:
-    """What is wrong with a text that is no JSON object."""
+    """Return the error of a text that is no JSON object, at its place in the file."""
     if error.problem is JsonProblem.DUPLICATE:
         at = InputPlace(place.file, place.line, None, place.row, error.path)
         return DuplicateKey(at, f"Expected each key once, but got {error.found} - at {error.path}", text)

@@ -1,4 +1,4 @@
-"""Which attributes do the events of files have? Those that filters mention and no event has are told."""
+"""Find attributes that filters mention and no event of the files has: probably misspelt names."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _names(source: InputFile) -> Iterator[Sequence[str]]:
 
 
 def _separators(source: InputFile, found: Sequence[Sequence[str]]) -> Iterator[str]:
-    """What separates the cells of a CSV file that has one column only, if that is no comma."""
+    """Say which sign separates the cells of a CSV file whose header has no comma."""
     if source.format is Format.CSV and len(found) == len(found[0]) == 1:
         for sign, word in _SEPARATORS.items():
             if sign in found[0][0]:

@@ -110,7 +110,7 @@ class _Options:
 
 
 class _RangeReader:
-    """What the readers of batches and streams share: they read ranges."""
+    """The base of the readers of batches and streams: reads ranges of the log."""
 
     def __init__(self, options: _Options, schema: pa.Schema) -> None:
         self._options = options

@@ -38,7 +38,7 @@ class CompileJob:
 
 @dataclass(frozen=True, slots=True)
 class RunJob:
-    """What to match, how, and where everything goes. `subscriptions` are files, or a compiled index."""
+    """A job of `run_batch` or `run_stream`: its inputs, options and outputs. `subscriptions` are files, or an index."""
 
     source: EventInput
     subscriptions: str

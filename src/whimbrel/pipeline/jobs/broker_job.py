@@ -40,7 +40,7 @@ _SCHEMA = "offset bigint, matches binary"
 
 @dataclass(frozen=True, slots=True)
 class BrokerJob:
-    """What to match: the log at `place`, of the broker at `address`; `index` is a directory that workers share.
+    """A job that matches the log at `place`, of the broker at `address`; `index` is a directory that workers share.
 
     With `once` the job ends when nothing waits.
     """

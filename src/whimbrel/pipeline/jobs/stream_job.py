@@ -68,7 +68,7 @@ def run_stream(spark: SparkSession, job: RunJob, stream: StreamOptions, monitor:
 
 
 def _identity(job: RunJob, index: str) -> dict[str, object]:
-    """What must stay the same while a checkpoint is used: its offsets and its output depend on it."""
+    """Return the inputs and options that a checkpoint depends on: they must not change while it is used."""
     return {
         "events": absolute(job.source.path),
         "output": absolute(job.output),

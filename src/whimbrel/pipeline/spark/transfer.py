@@ -49,7 +49,7 @@ class FieldPath:
 
 @dataclass(frozen=True, slots=True)
 class ColumnTransfer:
-    """What is sent to the workers, and how it comes out there."""
+    """The columns that are sent to workers: how to select them, and how to unpack them there."""
 
     fields: tuple[FieldPath, ...]
     unreadable: dict[str, str]

@@ -98,7 +98,7 @@ def match_stream(
 def explain(
     events: DataFrame, subscriptions: DataFrame | str | os.PathLike[str], options: MatchOptions | None = None
 ) -> str:
-    """What `match` would do with these options: the version, the plan and why, and the columns sent to workers."""
+    """Describe how `match` would run with these options: the version, the plan and why, and the columns for workers."""
     options = MatchOptions() if options is None else options
     check_type("options", options, MatchOptions, "MatchOptions")
     job, manifest, chosen = _plan(events, subscriptions, options)
@@ -184,7 +184,7 @@ def _match_by_groups(events: DataFrame, job: MatchJob, groups: tuple[tuple[int, 
 
 
 def _schema(events: DataFrame, job: MatchJob, more: Sequence[str]) -> StructType:
-    """What a task gives: keys named k0, k1 and so on, the other columns that it carries, and the lists."""
+    """Return the columns of a task's output: keys named k0, k1 and so on, other columns that it carries, the lists."""
     fields = [StructField(f"k{at}", events.schema.fields[number].dataType) for at, number in enumerate(job.keys)]
     fields += [StructField(name, IntegerType() if name == "group" else LongType()) for name in more]
     ids = StringType() if job.id_kind == "string" else LongType()

@@ -42,7 +42,7 @@ CONTROL, CELL = "version", "content"
 
 @dataclass(frozen=True)
 class TransitionsJob:
-    """What the workers of a query have to know; `name` is unique, for the caches of workers."""
+    """A call of `transitions`, as it is sent to workers. `name` is unique: workers cache buckets by it."""
 
     name: str
     index: Path
@@ -155,11 +155,11 @@ class TransitionsProcessor(StatefulProcessor):
             return self._new(), None
         meta = msgspec.msgpack.decode(stored[0], type=BucketMeta)
         if bucket is None or bucket.token != meta.token:
-            bucket = self._brought_up_to(bucket, meta)
+            bucket = self._refreshed(bucket, meta)
         return bucket, meta.timer
 
-    def _brought_up_to(self, cached: CachedBucket | None, meta: BucketMeta) -> CachedBucket:
-        """The stored bucket: what the cache has of it, then parts from the disk; else all from the state store."""
+    def _refreshed(self, cached: CachedBucket | None, meta: BucketMeta) -> CachedBucket:
+        """Return the stored bucket: parts in the cache, then parts on the disk. If one is missing, read the state store."""
         bucket, parts = cached, meta.parts
         if bucket is None or bucket.publications.version != meta.version or bucket.parts != parts[: len(bucket.parts)]:
             bucket = self._new()

@@ -118,7 +118,7 @@ class _RoleColumns:
 
 @dataclass(frozen=True, slots=True)
 class TransitionOptions:
-    """What most queries of `transitions` leave as it is."""
+    """Options of `transitions` that most queries leave at their defaults."""
 
     unset: str | None = None
     """With partial updates, a column that lists attributes to remove."""
