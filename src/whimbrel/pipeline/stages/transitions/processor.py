@@ -159,7 +159,7 @@ class TransitionsProcessor(StatefulProcessor):
         return bucket, meta.timer
 
     def _refreshed(self, cached: CachedBucket | None, meta: BucketMeta) -> CachedBucket:
-        """Return the stored bucket: parts in the cache, then parts on the disk. If one is missing, read the state store."""
+        """Return the stored bucket: parts in the cache, then on the disk. If one is missing, read the state store."""
         bucket, parts = cached, meta.parts
         if bucket is None or bucket.publications.version != meta.version or bucket.parts != parts[: len(bucket.parts)]:
             bucket = self._new()
