@@ -61,10 +61,7 @@ def read_good_events(
             except (EventError, LimitExceeded) as error:
                 errors.append((row, error.at_row(row)))
         return
-    wanted = _Wanted(attributes)
-    for name, column in zip(table.column_names, table.slice(0, 0).columns, strict=True):
-        if wanted.needs(name):
-            _cells(column.combine_chunks(), name, wanted)  # raises for a column that is wrong as a whole
+    check_types(table, attributes)
     for first in range(0, table.num_rows, _ROWS):
         part = rows_of(table, first, first + _ROWS)
         try:
@@ -77,6 +74,14 @@ def read_good_events(
                     errors.append((first + row, error.at_row(first + row)))
         else:
             yield from enumerate(found, first)
+
+
+def check_types(table: pa.Table, attributes: Collection[str]) -> None:
+    """Raise EventError for a column that holds some of the attributes, and whose type has no values."""
+    wanted = _Wanted(attributes)
+    for name, column in zip(table.column_names, table.slice(0, 0).columns, strict=True):
+        if wanted.needs(name):
+            _cells(column.combine_chunks(), name, wanted)
 
 
 def objects_of(events: object) -> Iterable[AnyEvent]:

@@ -73,8 +73,8 @@ class Snapshot:
         return frozenset(names.union(*(entry.filter.attributes for entry in self.head_entries())))
 
     def tables(self) -> Mapping[int, CheckTable]:
-        """The tables, by id of their segment, in which the head is filed. There must be segments."""
-        return self.head.tables(self.segments, self.head_size) if self.head_size else {}
+        """The tables, by id of their segment, in which the head is filed."""
+        return self.head.tables(self.segments, self.head_size) if self.head_size and self.segments else {}
 
     def head_segment(self, sample: object = None) -> Segment:
         """The head as a segment, which is kept with it."""

@@ -212,6 +212,7 @@ def _evaluate(search: Search, unit: EventBatch, refused: Refused) -> Result:
     """Match events by evaluating all filters of the head."""
     snapshot, attributes = search.snapshot, search.snapshot.attributes()
     found: list[np.ndarray] = []
+    unit.read([], attributes, search.timestamps)  # raises what is wrong with all events
     for number in range(len(unit)):
         rows = np.empty(0, np.int32)
         try:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
-from whimbrel.model.event_tables import read_events, rows_of
+from whimbrel.model.event_tables import check_types, read_events, rows_of
 from whimbrel.ranks.encoding.encoded_events import EncodedEvents, interleaved
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines, json_texts
@@ -41,7 +41,10 @@ class EventBatch(Protocol):
         """Encode all events. A bad one is raised with its number, or put into `refused`; then its entries are void."""
 
     def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
-        """The events of some numbers, with at least these attributes. The first bad one is raised with its place."""
+        """The events of some numbers, with at least these attributes. The first bad one is raised with its place.
+
+        What is wrong with all events is raised even without numbers.
+        """
 
 
 class EventSource(Protocol):
@@ -95,7 +98,10 @@ class TableEvents:
             yield from self.part(half, len(self))._encode_good(encoder, timestamps, first + half, refused)
 
     def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
-        """Read rows, of the columns that `attributes` need."""
+        """Read rows, of the columns that `attributes` need; without numbers, look at the types of these columns."""
+        if not len(numbers):
+            check_types(self.table, attributes)
+            return []
         try:
             taken = self.table.take(pa.array(numbers, pa.int64()))
         except pa.ArrowNotImplementedError:  # views and run-end-encoded columns cannot be taken from, but can be sliced

@@ -79,7 +79,11 @@ class TypedEvents:
 
     def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
         """The events in codes."""
-        return self._read_typed(numbers)
+        typed = self._read_typed(numbers)
+        for number in numbers:
+            if number in self._refused:
+                raise self._refused[number]
+        return typed
 
     def _coded_rows(self, encoder: EventEncoder) -> tuple[np.ndarray, pa.Table] | None:
         """The numbers of the flat objects, and their table in codes; None if they must be read one by one."""
