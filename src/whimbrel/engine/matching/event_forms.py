@@ -17,6 +17,7 @@ import pyarrow as pa
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.event_tables import check_types, read_events, rows_of
+from whimbrel.ranks import arrow
 from whimbrel.ranks.encoding.encoded_events import EncodedEvents, interleaved
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines, json_texts
@@ -103,7 +104,7 @@ class TableEvents:
             check_types(self.table, attributes)
             return []
         try:
-            taken = self.table.take(pa.array(numbers, pa.int64()))
+            taken = self.table.take(arrow.numbers(np.array(numbers, np.int64)))
         except pa.ArrowNotImplementedError:  # views and run-end-encoded columns cannot be taken from, but can be sliced
             taken = pa.concat_tables([self.table.slice(number, 1) for number in numbers])
         return list(read_events(taken, attributes, timestamps))
