@@ -66,7 +66,7 @@ def test_what_is_there_of_another_version_does_not_count(tmp_path: Path, monkeyp
     assert cache.is_empty()
 
 
-TARGET = "whimbrel.engine.access.warm_up:compile_all"
+TARGET = "whimbrel.engine.first_use:compile_all"
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def idle() -> None:
 
 
 def sleeper() -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def test_not_where_it_is_compiled(started: list[str]) -> None:
@@ -167,14 +167,19 @@ def test_a_fork_leaves_it_alone() -> None:
 
 
 def test_what_was_begun_is_waited_for_once(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
+    program = "import os; os.write(1, b'.'); input()"  # it has the kernel, and goes on
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     monkeypatch.setattr(warm_up, "_start", lambda index, target: process)
     awaited = kernel(empty=True)
-    warm_up.WarmUp(awaited, TARGET, idle).begin()
+    one = warm_up.WarmUp(awaited, TARGET, idle)
+    assert not one.is_compiling()
+    one.begin()
     assert awaited._cache.awaited is not None
     assert awaited._cache.load_overload((), None) is None
-    assert process.returncode == 0
     assert awaited._cache.awaited is None
+    assert one.is_compiling()
+    warm_up._end(process, os.getpid())
+    assert not one.is_compiling()
 
 
 def test_it_ends_with_its_parent() -> None:

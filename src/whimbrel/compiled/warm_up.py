@@ -152,13 +152,13 @@ def _start(index: str, target: str) -> Popen[bytes] | None:
 
 
 def _wait(process: Popen[bytes], owner: int, meanwhile: Callable[[], None]) -> None:
-    if os.getpid() == owner:  # a fork has no claim on the children of its parent
-        if process.poll() is None:
-            with suppress(Exception):
-                meanwhile()
-        done = [] if process.stdout is None else [process.stdout]
-        if not select.select(done, [], [], PATIENCE)[0]:  # it has written DONE, or has ended
-            _end(process, owner)
+    if os.getpid() != owner or process.poll() is not None:  # a fork has no claim on the children of its parent
+        return
+    with suppress(Exception):
+        meanwhile()
+    assert process.stdout is not None
+    if not select.select([process.stdout], [], [], PATIENCE)[0]:  # it has neither written DONE nor ended
+        _end(process, owner)
 
 
 def _end(process: Popen[bytes], owner: int) -> None:

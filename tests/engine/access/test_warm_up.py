@@ -90,7 +90,7 @@ import json, resource
 from whimbrel import Index
 from whimbrel.engine.access.kernel import match
 index = Index()
-index.add_many((number, f"x = {number}") for number in range(100))
+index.add_many((number, f"x = {number}") for number in range(2_000))
 found = index.match({"x": 7})
 children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 print(json.dumps([found, sum(match.stats.cache_hits.values()), sum(match.stats.cache_misses.values()), children]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whimbrel.compiled.array_types import Int64s
 from whimbrel.language.sql.literals import name_text, value_text
 from whimbrel.language.sql.printer import conjunction_text, print_filter
 from whimbrel.language.sql.shape_cache import ShapeCache
@@ -14,6 +13,7 @@ from whimbrel.model.filter import Filter
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from whimbrel.compiled.array_types import Int64s
     from whimbrel.language.columnar.terms import ParsedMany
     from whimbrel.model.conjunction import Conjunction
     from whimbrel.model.event_schema import EventSchema
