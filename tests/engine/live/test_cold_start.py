@@ -57,6 +57,8 @@ def test_events_of_every_form_match_without_a_segment(index: Index) -> None:
     for form in (EVENTS, list(map(json.dumps, EVENTS)), lines):
         assert pairs(index.match_batch(form)) == expected(EVENTS)
     assert pairs(index.match_batch(table)) == expected([{"x": e["x"], "name": e["name"]} for e in EVENTS])
+    without_columns = pa.table({"x": [1, 2]}).select([])
+    assert pairs(index.match_batch(without_columns)) == expected([{}, {}])
     for event in EVENTS:
         assert index.match(event) == sorted(id for _, id in expected([event]))
         assert index.match(json.dumps(event)) == index.match(event)

@@ -103,6 +103,8 @@ class TableEvents:
         if not len(numbers):
             check_types(self.table, attributes)
             return []
+        if not self.table.num_columns:  # it has rows all the same, but nothing to take from
+            return [NOTHING] * len(numbers)
         try:
             taken = self.table.take(arrow.numbers(np.array(numbers, np.int64)))
         except pa.ArrowNotImplementedError:  # views and run-end-encoded columns cannot be taken from, but can be sliced
