@@ -1,7 +1,7 @@
-"""What segments found, made into results: dead rows and rows whose filter says no are left out, and the rows of
-several segments are merged event by event.
+"""Makes results of the rows that segments find: drops dead rows, verifies doubtful ones, and merges segments.
 
-A result is `offsets` and `rows`: event e has rows[offsets[e]:offsets[e + 1]].
+A result is `offsets` and `rows`: event e has rows[offsets[e]:offsets[e + 1]]. A row is doubtful if ranks do not decide
+it; then its filter is evaluated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FiltersByRow(Protocol):
 
 
 MOST_DOUBTFUL = 64
-"""Filters of the head that are evaluated for a unit, at most: about as costly as making it a segment."""
+"""Filters of the head that are evaluated for a unit, at most: more would cost as much as making the head a segment."""
 _NO_ROWS = np.empty(0, np.int32)
 _STRING_IDS = pa.dictionary(pa.int32(), pa.string())
 
@@ -57,12 +57,12 @@ def settled(
     filters: FiltersByRow,
     refused: Refused,
 ) -> np.ndarray:
-    """The rows that a segment found, without dead ones, those that fail verification, and flags.
+    """Drop dead rows and rows that fail verification from what a segment found; return the others without flags.
 
-    Rows with the flag VERIFY are verified, and of coupled events those that compare two attributes. Those that must
-    hold for the same element of an array are decided by their checks, or verified.
-    `events` reads the events of some numbers, which ascend. Events for which verifying would take too many steps are
-    put into `refused`. Changes the offsets of the result in place, and may change its rows.
+    Verified are rows with VERIFY_BIT and, for coupled events, rows that compare two attributes. Rows that must hold for
+    one element of an array are decided by their checks, or verified. `events` reads the events of ascending numbers.
+    Events whose verification would take too many steps are put into `refused`. Changes the offsets of the result in
+    place, and may change its rows.
     """
     offsets = result[0]
     rows = snapshot.living(*result)
@@ -94,7 +94,7 @@ def _by_elements(
     filters: FiltersByRow,
     doubtful: np.ndarray,
 ) -> np.ndarray:
-    """Those places of `asked` whose rows hold for no element of an array. Marks those that are left to be verified."""
+    """Return the places of `asked` whose rows hold for no element of an array; mark in `doubtful` those to verify."""
     if encoded.elements is None or not len(asked):
         doubtful[asked] = True
         return asked[:0]
@@ -113,7 +113,7 @@ def settled_head(
     filters: FiltersByRow,
     refused: Refused,
 ) -> np.ndarray | None:
-    """`settled` for the rows of the head; None if too many of them must be verified."""
+    """Do what `settled` does for rows of the head; None if too many of them must be verified."""
     rows = snapshot.living(*result)
     doubtful = (rows & np.int32(VERIFY_BIT)) != 0
     count = int(np.count_nonzero(doubtful))
@@ -132,8 +132,10 @@ def _verified(
     refused: Refused,
     failed: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The rows without flags, without those at the places `failed`, and without doubtful ones whose filter does not
-    match; changes offsets in place."""
+    """Drop rows at the places `failed` and doubtful rows whose filter does not match; return the others without flags.
+
+    Changes the offsets in place.
+    """
     rows = rows & np.int32(ROW_MASK)
     asked = np.flatnonzero(doubtful)
     of_event = np.searchsorted(offsets, asked, "right") - 1
@@ -144,7 +146,7 @@ def _verified(
     if failed is not None:
         keep[failed] = False
     if len(asked):
-        keep[asked] = _hold(rows[asked], of_event, events, filters, refused)
+        keep[asked] = _verify_rows(rows[asked], of_event, events, filters, refused)
     elif failed is None or not len(failed):
         return rows
     offsets[:] = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[offsets]
@@ -152,14 +154,14 @@ def _verified(
     return kept
 
 
-def _hold(
+def _verify_rows(
     rows: np.ndarray,
     of_event: np.ndarray,
     events: Callable[[Sequence[int]], Sequence[Event]],
     filters: FiltersByRow,
     refused: Refused,
 ) -> list[bool]:
-    """Whether the filter of each row matches its event."""
+    """Whether the filter of each row matches its event. Events that take too many steps are put into `refused`."""
     numbers = np.unique(of_event).tolist()
     read = dict(zip(numbers, events(numbers), strict=True))
 
@@ -174,7 +176,7 @@ def _hold(
 
 
 def are_coupled(segment: Segment, encoded: EncodedEvents) -> bool:
-    """Whether ranks may not decide some row of a segment for some of the events."""
+    """Whether arrays or several values of an event may leave some row of the segment undecided by ranks."""
     if not encoded.coupled.any():
         return False
     if encoded.arrays is None or segment.meta.links or (encoded.coupled & SEVERAL).any():
@@ -193,7 +195,7 @@ def settled_one(
     filters: FiltersByRow,
     entries: Callable[[], CoupledEntries | None],
 ) -> np.ndarray:
-    """`settled` for the rows of one event; `entries` gives its entries, if they say in which elements values lie."""
+    """Do what `settled` does for one event; `entries` returns its entries if they know the elements of values."""
     if snapshot.died is not None:
         rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
     if not len(rows):
@@ -231,7 +233,7 @@ def settled_head_one(
     timestamps: frozenset[str],
     filters: FiltersByRow,
 ) -> np.ndarray:
-    """`settled_head` for the rows of one event."""
+    """Do what `settled_head` does for one event."""
     rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
     plain: np.ndarray = rows & np.int32(ROW_MASK)
     asked = range(len(rows)) if coupled else (plain != rows).nonzero()[0].tolist()
@@ -242,7 +244,7 @@ def settled_head_one(
 def _verified_one(
     plain: np.ndarray, asked: Sequence[int], event: AnyEvent, timestamps: frozenset[str], filters: FiltersByRow
 ) -> np.ndarray:
-    """The rows without those at the places `asked` whose filter does not match."""
+    """Evaluate the filters of the rows at the places `asked`; return the rows without those that do not match."""
     if not asked:
         return plain
     whole = Event.of(event, timestamps)
@@ -251,7 +253,7 @@ def _verified_one(
 
 
 def without(refused: Refused, result: Result) -> Result:
-    """The result without the rows of refused events, which keep their places."""
+    """The result with no rows for refused events; these keep their numbers."""
     offsets, rows = result
     sizes = np.diff(offsets)
     keep = np.ones(len(sizes), bool)
@@ -260,7 +262,7 @@ def without(refused: Refused, result: Result) -> Result:
 
 
 def merged(results: Sequence[Result], offsets: np.ndarray) -> Result:
-    """The results of several segments as one; `offsets` is the sum of theirs."""
+    """Merge the results of several segments; `offsets` is the sum of their offsets."""
     if len(results) == 1:
         return results[0]
     out = np.empty(int(offsets[-1]), np.int32)
@@ -300,11 +302,11 @@ def pairs_table(blocks: Iterable[Result], ids: IdTable) -> pa.Table:
 
 
 def _with_string_ids(events: list[np.ndarray], rows: list[np.ndarray], ids: IdTable, schema: pa.Schema) -> pa.Table:
-    """One dictionary of the ids that occur, numbered by row."""
+    """The table of pairs, with one dictionary of the ids that occur, in order of their rows."""
     occurs = np.zeros(ids.rows, bool)
     for one in rows:
         occurs[one] = True
-    used = np.flatnonzero(occurs)
+    used = np.flatnonzero(occurs).astype(np.int32)  # as other rows are, so that naming them is compiled once
     number = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
     texts = pa.array(ids.name_list(used), pa.string())
     chunks = [
