@@ -1,7 +1,7 @@
-"""What a filter would cost an index per event, without adding it.
+"""Estimates what a filter would cost an index per event, without adding it.
 
-The filter is planned among some of the index's own subscriptions, so that the planner sees the constants and the
-company that it would have in a segment. Nothing of the index changes.
+The filter is planned together with some of the index's subscriptions, so that the planner sees the constants and the
+other conjunctions of a real segment. The index does not change.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from whimbrel.model.filter import Filter
 from whimbrel.ranks.clauses.clauses import split
 
 COMPANY = 1_000
-"""Subscriptions of the index with which a filter is planned, at most: some 20 ms."""
+"""Subscriptions of the index with which a filter is planned, at most: planning takes some 20 ms."""
 VERIFY_NS = 40_000.0
-"""What Python takes to verify a filter on one event of ten attributes: 35 us to read the event, 5 us for the filter."""
+"""Time of Python to verify a filter on an event of ten attributes: 35 us to read the event, 5 us for the filter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The public index: subscriptions in, events in, ids out.
 
-One thread at a time changes the index (a lock sees to it); any number of threads match, each on the snapshot that it
-finds, and never wait. A change is visible to the next match. `live` holds what changes, `matching` what searches it.
+A lock lets one thread at a time change the index; any number of threads match, each on its own snapshot, and never
+wait. A change is visible to the next match. `engine/live/` holds the state, `engine/matching/` searches it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SAMPLE_EVENTS = 10_000
 
 
 class Index(Matcher):
-    """A set of subscriptions that finds those an event matches.
+    """A set of subscriptions that finds the ones that an event matches.
 
     `timestamps` names attributes whose strings are read as timestamps. With a `schema`, filters are typed against it
     when they are added, invalid events are refused, and values compare as their domains say.
@@ -66,9 +66,9 @@ class Index(Matcher):
         self._subscriptions = SubscriptionSet(schema)
         self._facts: dict[str, object] = {}
         self._workspaces = Workspaces()
-        self._saving = threading.Lock()  # so that a later save is not overwritten by an earlier one
+        self._saving = threading.Lock()  # so that an earlier save does not overwrite a later one
         self._events = 0  # matched so far
-        self._unit = FIRST_UNIT  # events of the last unit: the next stream probably is like the last one
+        self._unit = FIRST_UNIT  # events of the last unit: the next batch is probably like the last one
 
     @property
     def timestamps(self) -> frozenset[str]:
@@ -82,13 +82,13 @@ class Index(Matcher):
 
     @property
     def facts(self) -> dict[str, object]:
-        """The facts that were saved with the index, if it was opened; else none."""
+        """The facts that were saved with the index, if it was opened; else empty."""
         return dict(self._facts)
 
     def add(self, id: Id, filter: object, dialect: str = "sql", warn: bool = False) -> None:
         """Add a subscription; DuplicateId if the id is there. Visible to the next match.
 
-        With `warn`, a filter that is hardly what was meant gives a Python warning, `FilterWarning`.
+        With `warn`, a filter that looks like a mistake gives a Python warning, `FilterWarning`.
         """
         admitted = admit(filter, dialect, self._subscriptions.schema)
         self._subscriptions.add(id, admitted)
@@ -130,14 +130,14 @@ class Index(Matcher):
         return self._match(event, self._subscriptions.ids.name_list)
 
     def match_rows(self, event: AnyEvent) -> np.ndarray:
-        """The rows (int32) of the subscriptions that the event matches, in the order of `match`; `ids` names them.
+        """The rows (int32) of the subscriptions that the event matches, in the order of `match`.
 
-        For callers that name ids later, or only some of them. The array is the caller's.
+        For callers that need the ids later, or only some of them: `ids` returns them. The array belongs to the caller.
         """
         return self._match(event, np.ndarray.copy)
 
-    def _match(self, event: AnyEvent, made_of: Callable[[np.ndarray], T]) -> T:
-        """What is made of the rows that an event matches, which are in a buffer that the next match uses again."""
+    def _match(self, event: AnyEvent, convert: Callable[[np.ndarray], T]) -> T:
+        """Match an event and convert its rows, which are in a buffer that the next match uses again."""
         held, timestamps = self._subscriptions, self._timestamps
         if held.schema is not None:
             event, timestamps = held.schema.read_for_match(event)
@@ -146,7 +146,7 @@ class Index(Matcher):
         try:
             rows = match_event(snapshot, event, timestamps, held, workspace)
             self._events += 1
-            return made_of(rows)
+            return convert(rows)
         finally:
             self._workspaces.give_back(workspace)
 
@@ -162,10 +162,11 @@ class Index(Matcher):
     def match_blocks(
         self, events: object, threads: int | None = None, errors: Errors | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The fast lane: yields (offsets, rows) for a run of events at a time, in event order.
+        """Match many events in the fastest way: yield (offsets, rows) for a run of events at a time, in event order.
 
-        Event e of the run has rows[offsets[e]:offsets[e + 1]]; `ids(rows)` names them. Both arrays are reused: copy
-        what must outlive the next step. Memory stays bounded however many pairs match. Takes what `match_batch` takes.
+        Event e of the run has rows[offsets[e]:offsets[e + 1]]; `ids(rows)` returns their ids. Both arrays are reused:
+        copy what must outlive the next step. Memory stays bounded however many pairs match. Takes what `match_batch`
+        takes.
         """
         workers = (os.cpu_count() or 1) if threads is None else whole_number("threads", threads, least=1)
         if errors is not None:
@@ -178,7 +179,7 @@ class Index(Matcher):
         source = open_source(events, self.schema)
         segments = self._subscriptions.segments
         snapshot = segments.ready_for_batch()
-        first = self._unit if workers == 1 else FIRST_UNIT  # several threads are to share even a few events
+        first = self._unit if workers == 1 else FIRST_UNIT  # small, so that threads share even a few events
         units = Units(source, first)
         search = Search(snapshot, self._timestamps, self._subscriptions, errors is not None)
         for offsets, rows, refused in match_units(search, units, self._workspaces, workers):
@@ -190,7 +191,7 @@ class Index(Matcher):
             yield offsets, rows
 
     def ids(self, rows: np.ndarray) -> np.ndarray | pa.Array:
-        """The ids of rows that `match_blocks` gave: int64, or an Arrow array of strings."""
+        """The ids of rows from `match_blocks`: an int64 array, or an Arrow array of strings."""
         return self._subscriptions.ids.names(rows)
 
     def explain(self, id: Id, event: AnyEvent) -> Explanation:
@@ -218,7 +219,7 @@ class Index(Matcher):
             self._subscriptions.segments.merge()
 
     def stats(self) -> dict[str, object]:
-        """What the index holds, how it is indexed, what it costs in memory, and the work counted so far.
+        """Count what the index holds, its keys, its memory, and the work done so far.
 
         The keys are the fields of `whimbrel.engine.stats.IndexStats`.
         """
@@ -229,7 +230,7 @@ class Index(Matcher):
     def plan(self, id: Id) -> dict[str, object]:
         """How one subscription is indexed: per conjunction the kind of key and the share of events that reach it.
 
-        `cost_ns` is about what the subscription costs an event. The shares are those of the sample of `analyze`, or
+        `cost_ns` is about what the subscription costs an event. Shares come from the sample of `analyze`, or are
         guessed without one.
         """
         from whimbrel.engine.access.explanation import plan
@@ -240,13 +241,13 @@ class Index(Matcher):
     def cost(self, filter: object, dialect: str = "sql") -> FilterCost:
         """What a filter would cost per event if it were added; nothing changes. Takes some 20 ms.
 
-        Says the kind of key of each conjunction, and what must be verified event by event. As for `plan`, shares are
-        those of the sample of `analyze`, or guessed without one.
+        Reports the kind of key of each conjunction, and what must be verified event by event. As for `plan`, shares
+        come from the sample of `analyze`, or are guessed without one.
         """
         return next(self.costs([admit(filter, dialect, self.schema).filter]))
 
     def costs(self, filters: Sequence[Filter]) -> Iterator[FilterCost]:
-        """What each of many filters would cost, as `cost` says; those after the first take 0.3 ms each."""
+        """What each of many filters would cost, as `cost` reports it. The first takes 20 ms, each other 0.3 ms."""
         from whimbrel.engine.cost import filter_costs
 
         check_instance("filters", filters, Sequence, "a list of Filters")
@@ -257,8 +258,8 @@ class Index(Matcher):
     def save(self, path: str | os.PathLike[str], facts: Facts | None = None) -> None:
         """Save to a directory, atomically: whatever happens, it holds the old index or the new one.
 
-        What is saved is the index as it is at the call; changes go on while files are written. `facts`, a small JSON
-        object of the caller's, is saved in the same step, and `open` gives it back.
+        Saves the index as it is at the call; changes may go on while files are written. `facts`, a small JSON object of
+        the caller, is saved in the same step; the opened index returns it.
         """
         from whimbrel.engine.live.saved import SavedState
         from whimbrel.storage.facts import checked_facts

@@ -1,7 +1,7 @@
-"""Bulk loads for programs that compile indexes: what `Index` does not offer to everyone.
+"""Bulk loads for programs that compile indexes, such as the Spark pipeline; not part of the public `Index`.
 
-`load` adds what is good and gives back what is not, where `Index.add_many` adds all or nothing. `RowNumbers` reads the
-numbers by which `Index.match_blocks` names subscriptions, for callers that keep such numbers.
+`load` adds good subscriptions and returns bad ones, where `Index.add_many` adds all or nothing. `RowNumbers` reads the
+row numbers that `Index.match_blocks` yields, for callers that keep them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Reject(NamedTuple):
 def load(index: Index, subscriptions: pa.Table, dialect: str = "sql") -> list[Reject]:
     """Add the subscriptions whose filters are good, as one segment, and return the others.
 
-    Takes what `Index.add_many` takes, and raises on ids as it does. Parses in this thread alone, for callers that use
-    all cores already.
+    Takes what `Index.add_many` takes, and raises the same errors about ids. Parses in the calling thread only, for
+    callers that use all cores already.
     """
     batch = read_subscriptions(subscriptions, dialect, index.schema)
     parsed, errors = batch.parse_good()
@@ -46,7 +46,7 @@ class RowNumbers:
         self._subscriptions = index._subscriptions
 
     def __len__(self) -> int:
-        """How many rows there are, dead ones included: all numbers are below."""
+        """How many rows there are, dead ones included: all row numbers are below."""
         return self._subscriptions.ids.rows
 
     def find(self, id: object) -> int:

@@ -1,4 +1,4 @@
-"""What an index tells about itself: sizes, keys, memory, and the work counted so far."""
+"""The statistics of an index: sizes, keys, memory, and the work counted so far."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class IndexStats:
     keys: dict[str, int]
     """Conjunctions by kind of access key."""
     bytes: int
-    """Bytes of all that matching touches."""
+    """Bytes of all arrays that matching reads."""
     bytes_per_subscription: float
     text_bytes: int
     events: int
@@ -45,7 +45,7 @@ class IndexStats:
 
 
 def index_stats(subscriptions: SubscriptionSet, events: int, work: np.ndarray) -> IndexStats:
-    """Count what is held; `work` are the candidates, probes and chunks of all `events` matched."""
+    """Count what an index holds; `work` has the candidates, probes and opened chunks of all `events` matched."""
     snapshot, ids = subscriptions.segments.snapshot, subscriptions.ids
     segments = snapshot.segments
     keys = dict.fromkeys(KINDS, 0)

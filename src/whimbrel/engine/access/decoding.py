@@ -1,7 +1,7 @@
-"""Segments read back to clauses, so that they can be merged: a source of the compiler that reads a segment.
+"""Reads segments back as clauses, for merges: a source of the clause compiler.
 
-Each key gives back its conjunctions (`decode` in its folder). Their ranks are translated from the dictionary of their
-segment to the new one.
+`decode` of each access key returns its conjunctions, in the ranks of the segment. They are translated to the ranks of
+the new dictionary.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _decode(arrays: Arrays, is_dead: IsDead) -> ClauseItems:
 
 
 class SegmentSource:
-    """The conjunctions of a segment that are still alive. The arrays of its dictionary are all that it has."""
+    """The living conjunctions of a segment. It reads nothing but the arrays of the segment's dictionary."""
 
     def __init__(self, dictionary: Dictionary, is_dead: IsDead) -> None:
         self._dictionary = dictionary
@@ -84,7 +84,7 @@ class SegmentSource:
         is_set = (d.kind & 1) == 1
         low = np.where(is_set, 0, lows[start[old] + np.where(is_set, 0, d.low)])
         high = np.where(is_set, 0, highs[start[old] + np.where(is_set, 0, d.high)])
-        # A set is named by the items of one attribute only, unless equal ones were stored once: translate per use.
+        # Equal sets are stored once, so items of several attributes may share one: translate per use.
         used, inverse = np.unique(old[is_set] << 32 | d.low[is_set], return_inverse=True)
         set_attr, number = used >> 32, used & 0xFFFFFFFF
         lengths = np.diff(a["set_start"])[number].astype(np.int64)
@@ -101,9 +101,9 @@ class SegmentSource:
         return [ClauseItems(d.row, d.flags, d.counts, attr, d.kind, low.astype(np.int32), high.astype(np.int32))]
 
     def _rank_maps(self, dictionary: Dictionary) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The new rank of each old one, as the first rank of an interval and as its last, and where attributes begin.
+        """Map each old rank to its new ranks as first and as last rank of an interval; and where each attribute begins.
 
-        The two differ for gaps between constants, which widen as constants come between.
+        The two differ for a gap between constants: it widens if new constants lie in it.
         """
         lows, highs, start = [], [], [0]
         strings = _string_column(self._dictionary.arrays)

@@ -1,4 +1,4 @@
-"""How one subscription is indexed, and what it costs an event: what `plan` says."""
+"""Reports how one subscription is indexed and what it costs an event: the answer of `Index.plan`."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class PlannedConjunction:
     attributes: tuple[str, ...]
     """The attributes of the key."""
     facts: dict[str, object]
-    """What else the key says of it."""
+    """More facts from the access key."""
     share: float
-    """The share of events that are expected to reach it: of a sample, or a guess as the planner's."""
+    """The expected share of events that reach it: from a sample, or guessed as the planner guesses."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
     """The access keys of the conjunctions of a row, and what the row costs an event on average.
 
-    The cost is as measured on the Le Subscribe workload; less where entries share their key and their checks.
+    The cost was measured on the Le Subscribe workload. It is lower for entries that share their key and their checks.
     """
 
     conjunctions: tuple[PlannedConjunction, ...]
@@ -58,7 +58,7 @@ class RowPlan:
 
 
 def plan(segments: Sequence[Segment], row: int, sample: object = None) -> RowPlan:
-    """The plan of a row; a sample of events says what events are like."""
+    """Explain every conjunction of a row; shares come from `sample`, events in any form, or are guessed without it."""
     found: list[PlannedConjunction] = []
     cost = 0.0
     for number, segment in enumerate(segments):
@@ -76,7 +76,7 @@ def plan(segments: Sequence[Segment], row: int, sample: object = None) -> RowPla
 
 
 def _explain(segment: Segment, row: int) -> Iterator[Explained]:
-    """How each conjunction of a row is filed."""
+    """Yield how each conjunction of a row is indexed."""
     if row in segment.arrays["always"]:
         yield Explained("always", [], {}, [[]], ALWAYS_NS)
     for key in KEYS:
@@ -84,7 +84,7 @@ def _explain(segment: Segment, row: int) -> Iterator[Explained]:
 
 
 def _names(segment: Segment, attrs: list[int]) -> tuple[list[str], list[str]]:
-    """The names of attributes, and of those among them that are looked up by their patterns."""
+    """The names of these attributes, and the names of the ones that are looked up by patterns."""
     links = {attr: (left, right) for attr, left, right in segment.meta.links}
     sources = [source for attr in attrs for source in links.get(attr, (attr,))]
     names = list(dict.fromkeys(segment.attributes[attr] for attr in sources))

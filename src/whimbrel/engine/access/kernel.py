@@ -1,10 +1,10 @@
 """The kernel that matches a block of encoded events, or a single event, against one segment.
 
-It takes arrays by their addresses (`compiled/views.py`), and it is one entry for blocks and for single events, as all
-of this is compiled anew for every entry. Keys that match a block at once come first; then each event goes through all
-keys. Results are rows with their flags, events in order, in one buffer.
+It takes arrays by their addresses (`compiled/views.py`). Blocks and single events share one kernel, because each kernel
+compiles all of this code again. Keys that match a block at once run first; then each event goes through all keys. The
+result is one buffer of rows with their flags, event by event.
 
-The steps are inlined: a tuple of many arrays that is passed to a function is copied at every call.
+The steps are inlined: a call would copy a tuple of many arrays.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from whimbrel.ranks.rank_kernels import rank_cells
 SCRATCH_AT = PLACES[-1]
 TASK_AT = SCRATCH_AT + SCRATCH.words
 SORTED = 32
-"""Rows of a single event, at most, that come sorted: calling NumPy takes longer than sorting them."""
+"""At most so many rows of a single event are sorted here: calling NumPy would take longer."""
 LAST_EPOCH = 1 << 31
-"""Events after which the count of events begins anew, and stamps with it."""
+"""After so many events the epoch starts again, and all stamps are cleared."""
 
 _scratch, _task, _entries, _numbers = map(view, (SCRATCH, TASK, ENTRIES, NUMBERS))
 
@@ -45,17 +45,17 @@ def _append_always(always: Int32s, out: Int32s, n: int) -> int:
 
 @inlined
 def _append_found(found: Int32s, begin: int, end: int, stamp: Uint32s, event: EventState, out: Int32s, n: int) -> int:
-    """Append found[begin:end], what a key found for one event; return the new length, or -1 if `out` is full."""
+    """Append found[begin:end], the rows of one event; return the new length, or -1 if `out` is full."""
     if n < 0 or begin < 0 or n + end - begin > out.size:
         return -1
     return append_rows(found, begin, end, event.several, stamp, event.epoch, out, n)
 
 
-def _chained() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """Three helpers: the arrays of a segment, the rows that keys find for a block, and those that an event reaches.
+def _generate_helpers() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Generate three helpers that call every key in turn.
 
-    Each has a call for every key. They are written as source: functions that call each other, a key each, compile to
-    the same code, but take a fifth longer.
+    They return the arrays of a segment, the rows that keys find for a block, and the rows that one event reaches. They
+    are generated as source: a chain of functions, one per key, gives the same code but compiles a fifth longer.
     """
     names: dict[str, Any] = {"append_always": _append_always, "append_found": _append_found}
     arrays: list[str] = []
@@ -89,15 +89,16 @@ def rows(segment, blocks, e, values, event, scratch, out, n):
     return inlined(names["arrays"]), inlined(names["blocks"]), inlined(names["rows"])
 
 
-_arrays, _blocks, _rows = _chained()
+_arrays, _blocks, _rows = _generate_helpers()
 
 
 @kernel
 def match(words: Int64s, first: int, count: int, is_single: bool) -> int:
     """Match events first .. first + count of the task, or a single event given as `count` entries without ranks.
 
-    The rows of event e end at ends[e + 1]; those of a single event are sorted, if they are at most SORTED. Returns the
-    number of rows, or -1 if a buffer is too small: then nothing is reported.
+    `words` has the addresses of a segment's arrays and of a workspace's buffers. The rows of event e end at
+    ends[e + 1]; up to SORTED rows of a single event are sorted. Returns the number of rows, or -1 if a buffer is too
+    small: then nothing is reported.
     """
     task = _task(words, TASK_AT)
     if is_single:
@@ -134,7 +135,7 @@ def match(words: Int64s, first: int, count: int, is_single: bool) -> int:
 
 @inlined
 def _sort(rows: Int32s, count: int) -> None:
-    """Sort the first rows by insertion: they are few, and each key finds its own in order."""
+    """Sort the first `count` rows by insertion: they are few, and each key gives its rows in order."""
     for i in range(1, count):
         row, at = rows[i], i
         while at > 0 and rows[at - 1] > row:
@@ -145,7 +146,7 @@ def _sort(rows: Int32s, count: int) -> None:
 
 @inlined
 def _load_event(values: EventValues, i: int, end: int, scratch: Scratch) -> EventState:
-    """Write the values of the event with these entries by attribute, and the attributes that it has."""
+    """Write the entries i .. end of an event to `value`, by attribute, and its attributes to `present`."""
     _, value, attrs, ranks, _ = values
     present = scratch.present
     several = False

@@ -1,4 +1,4 @@
-"""The access keys, a line for each, and the order of their arrays among those of a segment."""
+"""The list of access keys, and the order in which the arrays of a segment are passed to the kernel."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ KINDS = tuple(name for key in KEYS for name in key.names)
 """The names of keys in `Index.stats` and `Index.plan`."""
 SHARED = KeyArrays(SharedArrays, "", stored={"records": "hash_records"})
 GROUPS = (SHARED, *(key.arrays for key in KEYS))
-"""The arrays of a segment that kernels read: what keys share, and those of each key."""
+"""The arrays of a segment that kernels read: the shared ones, then those of each key."""
 PLACES = np.cumsum([END_AT, *(group.kind.words for group in GROUPS)]).tolist()
 """Where each group begins among the words of the kernel, and where they end."""

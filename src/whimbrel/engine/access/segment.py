@@ -1,7 +1,7 @@
-"""A segment: an immutable, compiled part of the index, with the arrays of all access keys; and how one is built.
+"""A segment: an immutable, compiled part of the index, with the arrays of all access keys.
 
-Filters, parsed texts or smaller segments become clauses, every conjunction gets the access key that costs an event
-least, and each key lays out its arrays.
+To build one, filters, parsed texts or smaller segments become clauses, every conjunction gets the access key that costs
+an event least, and each key lays out its arrays.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from whimbrel.ranks.kernel_arrays import NUMBERS, READING
 BLOCK = 4_096
 """Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""
 CELLS = 81_920
-"""Cells of a block's grid of attributes and events, at most, so that it stays in the cache."""
+"""A block has at most so many cells (attributes x events), so that it stays in the cache."""
 
 
 class SegmentMeta(DictionaryMeta, frozen=True, kw_only=True):
-    """The small facts of a segment, those of its dictionary included, which its file has beside the arrays."""
+    """The facts that the file of a segment stores beside its arrays, those of its dictionary included."""
 
     subscriptions: int
     """How many rows it has."""
     conjunctions: int
-    """How many conjunctions the filters of these have, always-true ones not counted."""
+    """How many conjunctions its filters have, always-true ones not counted."""
     verified: bool
-    """Whether some filter has the last word itself, as ranks do not decide it."""
+    """Whether some filters must be evaluated because ranks do not decide them."""
     keys: dict[str, int]
     """How many conjunctions each kind of access key holds."""
 
 
 class Segment:
-    """Arrays by the names under which they are stored, and what is derived from them. Safe for many threads."""
+    """The arrays of a segment by their stored names, and what is derived from them. Safe for many threads."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], meta: SegmentMeta) -> None:
         self.arrays = arrays
@@ -60,12 +60,12 @@ class Segment:
         self._opening = threading.Lock()
 
     def open(self) -> None:
-        """Make what events need: their encoder, and the addresses of all arrays. Without it the first event does."""
+        """Make the event encoder and the addresses of all arrays now; else the first event does."""
         with self._opening:
             if "words" in self.__dict__:
                 return
             encoder = EventEncoder(self.dictionary)
-            self.kernel_arrays = [group.of(self.arrays) for group in GROUPS]  # keeps those alive that words point to
+            self.kernel_arrays = [group.of(self.arrays) for group in GROUPS]  # keeps alive what `words` points to
             words = [*words_of(NUMBERS, encoder.numbers), *words_of(READING, encoder.reading)]
             for group, its_arrays in zip(GROUPS, self.kernel_arrays, strict=True):
                 words += words_of(group.kind, its_arrays)
@@ -87,11 +87,11 @@ class Segment:
 
     @staticmethod
     def stored(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> Segment:
-        """A segment of what its file has."""
+        """A segment from the arrays and facts of its file."""
         return Segment(arrays, msgspec.convert(dict(facts), SegmentMeta))
 
     def facts(self) -> dict[str, object]:
-        """What its file has beside the arrays."""
+        """The facts that its file stores beside the arrays."""
         facts: dict[str, object] = msgspec.to_builtins(self.meta)
         return facts
 
@@ -114,7 +114,7 @@ class Segment:
 
     @staticmethod
     def of_parsed(parsed: ParsedMany, rows: np.ndarray, sample: object = None) -> Segment:
-        """A segment of parsed texts; text n is row rows[n]. `parsed` is empty afterwards, to free memory early."""
+        """A segment of parsed texts; text n is row rows[n]. Empties `parsed`, to free memory early."""
         sources: list[Source] = []
         if parsed.conjunctions:
             sources.append(ColumnSource(parsed.conjunctions, rows))
@@ -122,13 +122,13 @@ class Segment:
             own = [int(rows[number]) for number in parsed.filters]
             sources.append(FilterSource(own, list(parsed.filters.values())))
         parsed.conjunctions = []  # so that literals are freed as they are ranked
-        return _built(compile_clauses(sources), sample)
+        return _build(compile_clauses(sources), sample)
 
     @staticmethod
     def merged(segments: Sequence[Segment], is_dead: IsDead, sample: object = None) -> Segment:
         """One segment of several, without their dead rows; `is_dead` masks an array of rows."""
         sources = [SegmentSource(segment.dictionary, is_dead) for segment in segments]
-        return _built(compile_clauses(sources), sample)
+        return _build(compile_clauses(sources), sample)
 
     @property
     def attributes(self) -> list[str]:
@@ -137,7 +137,7 @@ class Segment:
 
     @property
     def derived(self) -> dict[int, tuple[int, bool]]:
-        """The attributes with fragments: the source of each, and whether other tests ask for the same value of it."""
+        """The attributes of fragments: the source of each, and whether other tests need the same value of it."""
         return {attr: (source, is_joined) for attr, source, is_joined in self.meta.derived}
 
     @property
@@ -155,8 +155,8 @@ class Segment:
         return sum(array.nbytes for array in self.arrays.values())
 
 
-def _built(clauses: Clauses, sample: object) -> Segment:
-    """Plan and lay out clauses; `sample`, events or a table of them, says what events are like."""
+def _build(clauses: Clauses, sample: object) -> Segment:
+    """Make a segment of clauses, planned for events like `sample`, a list or a table of events, or None."""
     tell_if_cold(match)
     weights = guess_weights(clauses)
     if sample is not None:
@@ -164,7 +164,7 @@ def _built(clauses: Clauses, sample: object) -> Segment:
         weights = sample_weights(clauses, encoded.count, encoded.attrs, encoded.ranks)
     plan = make_plan(clauses, weights)
     rows = distinct(np.concatenate([clauses.row, clauses.always]))
-    arrays = {**clauses.dictionary.arrays, **_laid_out(plan), "slots": rows.astype(np.int32)}
+    arrays = {**clauses.dictionary.arrays, **_lay_out(plan), "slots": rows.astype(np.int32)}
     kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()
     facts = clauses.dictionary.meta
     meta = SegmentMeta(
@@ -192,8 +192,8 @@ def make_plan(clauses: Clauses, weights: Weights) -> Plan:
     return plan
 
 
-def _laid_out(plan: Plan) -> dict[str, np.ndarray]:
-    """The arrays of planned conjunctions, by the names under which a segment stores them."""
+def _lay_out(plan: Plan) -> dict[str, np.ndarray]:
+    """The arrays of planned conjunctions, by their stored names."""
     clauses = plan.clauses
     arrays = {
         "set_start": clauses.set_start.astype(np.int32),

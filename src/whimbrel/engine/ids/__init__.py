@@ -1,1 +1,1 @@
-"""Ids of subscriptions: from an id to its row, and back."""
+"""Maps the ids of subscriptions to rows, and back."""

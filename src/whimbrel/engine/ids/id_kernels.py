@@ -4,8 +4,8 @@ The hash table is an int32 array: 0 is free, -1 was removed, n is entry n - 1. I
 linear probing ends. Its capacity is any number: the high half of a seeded 64-bit hash is scaled to it.
 The seed is secret, so that nobody can choose ids that collide.
 
-A search that runs beside the writer skips entries beyond the arrays it holds. What is done for one id keeps the GIL:
-to let go of it costs a writer among busy readers a turn of 5 ms.
+A search that runs beside the writer skips entries beyond its arrays. Kernels for one id keep the GIL: releasing it
+costs a writer among busy readers a turn of 5 ms.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def enter_many_strings(
 @kernel
 def gather(text: Bytes, offsets: Int64s, rows: Any, points: bool) -> tuple[Bytes, Int64s]:
     """The texts of rows one after another, and where each starts, counted in bytes or in code points."""
-    sources = np.empty(rows.size, np.int64)  # a pass of its own: these reads wait for nothing
+    sources = np.empty(rows.size, np.int64)  # a separate pass: these reads do not wait for each other
     starts = np.zeros(rows.size + 1, np.int64)
     for i in range(rows.size):
         sources[i] = offsets[rows[i]]
@@ -166,7 +166,7 @@ def gather(text: Bytes, offsets: Int64s, rows: Any, points: bool) -> tuple[Bytes
         following, at = 0, 0
         for i in range(rows.size):
             while at < starts[i + 1]:
-                following += (out[at] & 0xC0) == 0x80  # a byte that starts no code point
+                following += (out[at] & 0xC0) == 0x80  # a byte inside a code point
                 at += 1
             starts[i + 1] -= following
     return out, starts

@@ -1,8 +1,9 @@
-"""How the ids of a table lie in memory by row: integers, or UTF-8 with offsets.
+"""Stores the ids of a table in memory by row: as integers, or as UTF-8 with offsets.
 
-An entry is a row, less the rows of the dense run, which need neither a stored id nor a place in the hash table.
-The writer appends entries first and enters them in the hash table second. Readers see the arrays of `_shown`, which
-are only appended to; growth replaces them by larger copies, zeroed, so that an entry not yet there reads as empty.
+Rows of the dense run need neither a stored id nor a place in the hash table; the number of an entry is its row minus
+the length of the run. The writer appends entries first and enters them in the hash table second. Readers see the arrays
+of `_shown`, which are only appended to; growth replaces them by larger copies, zeroed, so that an entry not yet there
+reads as empty.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def owned(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view: what is mapped and what is not has one type for the kernels that search, compiled once."""
+    """A read-only view: mapped arrays and others then have the same type, so that kernels are compiled once."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -170,7 +171,7 @@ class IntKeys:
         return run
 
     def _show(self) -> None:
-        """Let readers see the arrays. While a dense run grows, it has no end for them: most steps need no call."""
+        """Show readers the arrays. A dense run that still grows is shown without an end, so most adds need no call."""
         self._shown = (frozen(self.ids), self.dense if self.count else _UNBOUNDED, self.base)
 
 
@@ -213,7 +214,7 @@ class StringKeys:
         return 0
 
     def append_one(self, id: bytes) -> int:
-        """`append` of one id, as UTF-8."""
+        """Append one id, as UTF-8."""
         self._reserve(len(id), 1)
         stop = self.size + len(id)
         text, offsets = self._views
@@ -284,7 +285,7 @@ class StringKeys:
             self._show()
 
     def _show(self) -> None:
-        """Swap what readers see; memory views write one id faster than NumPy does."""
+        """Show readers the arrays, and keep memory views, which write one id faster than NumPy does."""
         self._shown = (frozen(self.text), frozen(self.offsets))
         self._views = (self.text.data, self.offsets.data)
         self._capacity = (self.text.size, self.offsets.size)

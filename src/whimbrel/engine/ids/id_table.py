@@ -1,7 +1,7 @@
-"""The ids of an index by row, and the rows by id, at a few bytes each for millions of subscriptions.
+"""Maps ids to rows and rows to ids, at a few bytes per subscription.
 
-A row is the number of a subscription in order of addition. Ids lie in flat arrays by row; one open-addressing hash
-table leads from an id to its row. Integer ids that count up from the first one are not stored at all, but for that one.
+A row is the number of a subscription in order of addition. Ids are in flat arrays by row; one open-addressing hash
+table leads from an id to its row. Of integer ids that count up from the first one, only the first is stored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class IdTable:
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        """`seed` of the hash, below 2^63; a secret one unless given, for a saved table that is the same every time."""
+        """`seed` of the hash, below 2^63, for a table that must be the same every time; without one it is secret."""
         self._keys: IntKeys | StringKeys | None = None
         self._seed = secrets.randbits(63) if seed is None else seed
         self._table: Int32s = np.zeros(16, np.int32)
@@ -50,7 +50,7 @@ class IdTable:
         self._rows = 0
         self._row_limit = 0  # rows that may be added without a call of `_prepare`
         self._removed = 0  # rows
-        self._removed_entries = 0  # those of them outside the dense run
+        self._removed_entries = 0  # removed rows outside the dense run
         self._used = 0  # places of the hash table that are not free: entries and removed ones
 
     @property
@@ -159,7 +159,7 @@ class IdTable:
         return self._table.nbytes + self._dead.nbytes + (0 if self._keys is None else self._keys.memory_bytes())
 
     def arrays(self) -> Arrays:
-        """A snapshot to save. It stays as it is while the writer goes on: what is not only appended to is copied."""
+        """A snapshot to save, which later writes do not change: arrays that are not only appended to are copied."""
         keys = self._keys or IntKeys()
         sizes = [self._rows, self._removed, self._removed_entries, self._used]
         counts = [_KINDS.index(self.kind), *sizes, self._seed, keys.base, keys.dense]
@@ -170,7 +170,7 @@ class IdTable:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> IdTable:
         """A table on saved arrays, which are not read.
 
-        The arrays are the table's from now on: read-only ones are copied by the first change, writable ones, mapped
+        The table owns the arrays from now on: read-only ones are copied by the first change, writable ones, mapped
         copy-on-write, are changed page by page.
         """
         kind, rows, removed, removed_entries, used, seed, base, dense = arrays["counts"].tolist()
@@ -211,7 +211,7 @@ class IdTable:
             table = np.zeros(max(16, (keys.count - self._removed_entries) * 9 // 4), np.int32)
             keys.enter(table, self._dead, self._seed, 0, first)
             self._table, self._lookup, used = table, frozen(table), keys.count - self._removed_entries
-        self._used = used  # also after a failure, which leaves its places marked as removed
+        self._used = used  # even after a failure, which leaves its places marked as removed
         duplicate = keys.enter(self._table, self._dead, self._seed, first, keys.count)
         return duplicate if duplicate < 0 else duplicate - first
 
@@ -290,7 +290,7 @@ def _from_list(ids: list[Any], kind: str | None) -> _IdBatch:
         if not set(map(type, ids)) - {exact}:
             return np.array(ids, np.int64) if exact is int else large_strings(ids)
     except (OverflowError, UnicodeEncodeError):
-        pass  # the slow way names the one that is refused
+        pass  # the slow way finds the id that is refused
     keys = IntKeys() if exact is int else StringKeys()
     forms = [keys.stored_form(id) for id in ids]
     return np.array(forms, np.int64) if exact is int else pa.array(forms, pa.large_binary()).cast(pa.large_string())

@@ -1,1 +1,1 @@
-"""Subscriptions on their way in: texts read, checked against limits, and parsed on all cores."""
+"""Reads subscriptions: checks texts against limits and parses them on all cores."""

@@ -1,4 +1,4 @@
-"""Reads subscriptions as callers give them, one or many: parsed filters, and the texts to store with them."""
+"""Reads subscriptions as callers give them, one or many; returns parsed filters, and the texts to store with them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BadSubscriptions(WhimbrelError):
 
 @dataclass(slots=True)
 class SubscriptionBatch:
-    """The ids, texts and dialects of a bulk load; a filter object that came without text has its canonical one."""
+    """The ids, texts and dialects of a bulk load. A filter object without a text gets its canonical text."""
 
     ids: pa.Array | list[Id]
     texts: pa.Array | list[str]
@@ -78,7 +78,7 @@ class SubscriptionBatch:
     def _parse(
         self, texts: pa.Array | list[str], dialect: str, workers: int, progress: Callable[[int], None] | None
     ) -> tuple[ParsedMany, list[tuple[int, WhimbrelError]]]:
-        """`parse_good` of texts of one dialect."""
+        """Do what `parse_good` does for texts of one dialect."""
         try:
             if self.schema is None:
                 parsed = parse_many(texts, dialect, workers, progress)
@@ -92,15 +92,15 @@ class SubscriptionBatch:
         """The subscriptions of some rows, given as a mask."""
         rows = np.flatnonzero(chosen)
 
-        def of(column: list[Any] | pa.Array) -> list[Any] | pa.Array:
+        def some(column: list[Any] | pa.Array) -> list[Any] | pa.Array:
             return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(rows)
 
-        names = self.dialects if isinstance(self.dialects, str) else of(self.dialects)
-        return SubscriptionBatch(of(self.ids), of(self.texts), names, self.schema)
+        names = self.dialects if isinstance(self.dialects, str) else some(self.dialects)
+        return SubscriptionBatch(some(self.ids), some(self.texts), names, self.schema)
 
 
 def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
-    """Every bad row in order; those whose filter is too large in normal form are errors from now on, not filters."""
+    """Every bad row in order. Moves filters that are too large in normal form from the filters to the errors."""
     errors = list(parsed.errors)
     for row, filter in list(parsed.filters.items()):
         try:
@@ -114,7 +114,7 @@ def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
 def read_subscriptions(
     subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str, schema: Schema | None = None
 ) -> SubscriptionBatch:
-    """The batch of pairs of id and filter, or of a table with columns id, filter and optionally dialect."""
+    """Make a batch of pairs of id and filter, or of a table with columns id, filter and optionally dialect."""
     dialects.check_name(dialect)
     table = as_arrow(subscriptions)
     if table is not None:
@@ -162,7 +162,7 @@ def _one_or_all(names: list[str]) -> str | list[str]:
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:
-    """All of a column; `combine_chunks` would copy a single chunk too."""
+    """A column as one array, without the copy that `combine_chunks` makes of a single chunk."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
@@ -175,9 +175,9 @@ class Admitted(NamedTuple):
 
 
 def admit(filter: object, dialect: str, schema: Schema | None) -> Admitted:
-    """Parse a filter, unless it is one, and check the limits now, not at a later match.
+    """Parse a source, unless it is a filter, and check the limits now, not at a later match.
 
-    A filter without a text keeps its canonical one, which is SQL whatever dialect the filter came from.
+    A filter without a text gets its canonical text, which is SQL whatever dialect the filter came from.
     """
     parsed = fitted(filter, schema) if isinstance(filter, Filter) else Filter.parse(filter, dialect, schema)
     if parsed.text is None or schema is not None or not parsed.is_surely_small():
@@ -190,7 +190,7 @@ def admit(filter: object, dialect: str, schema: Schema | None) -> Admitted:
 
 
 def fitted(filter: Filter, schema: Schema | None) -> Filter:
-    """A filter as an index with that schema, or with none, understands it."""
+    """Type a filter against the schema of an index; FilterError if the filter has a schema and the index has none."""
     if schema is not None:
         return schema.typed(filter)
     if filter.schema is not None:
@@ -205,9 +205,9 @@ _JUDGED = ("range", "points", "excluded", "all")
 def _parse_typed(texts: Sequence[str], dialect: str, schema: Schema) -> ParsedMany:
     """Parse many filters of one dialect with the meaning that they have in the schema.
 
-    Uses of one term are judged together: the first one says whether attribute and operator fit, and each distinct value
-    is looked up in its domain once. Rows with values that stand for codes, and rows with anything wrong in them, are
-    parsed one by one, which finds every error in its place.
+    The uses of a term are judged together: the first one tells whether attribute and operator fit, and each distinct
+    value is looked up in its domain once. Rows whose values become codes, and rows with any error, are parsed one by
+    one, which finds every error in its place.
     """
     found = parse_many(texts, dialect)
     parsed = ParsedMany(len(texts), errors=found.errors)
@@ -244,7 +244,7 @@ def _fits(schema: Schema, group: TermGroup) -> bool:
 
 
 def _first_use(group: TermGroup) -> Expression:
-    """The first use of a term as an expression; of a list, with one of its members."""
+    """The first use of a term as an expression; a list has only one of its members."""
     term = group.term
     name = term.attribute
     literals = tuple(_first_value(group, operand) for operand in term.operands)

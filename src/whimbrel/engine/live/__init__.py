@@ -1,1 +1,1 @@
-"""The index while it changes: the head, the segments, snapshots, and what is saved."""
+"""The changing state of an index: head, segments, snapshots, texts; and how it is saved."""

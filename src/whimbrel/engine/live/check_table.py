@@ -1,10 +1,10 @@
-"""Conjunctions as checks in the ranks of a segment that does not hold them.
+"""Checks conjunctions in the ranks of a segment that does not hold them: those of the head.
 
-A constant of such a conjunction is seldom one of the segment's: then it lies in a gap between two of them, and ranks do
-not say on which side of it an event lies that is in the same gap. So a check has two rank intervals: the outer one, in
-which the value may be, and the inner one, in which it is for certain. A conjunction fails if some value is outside of
-its outer intervals, matches if all are inside of the inner ones and nothing else is asked, and else its filter must be
-evaluated. A table grows while others search it.
+A constant of such a conjunction is seldom a constant of the segment. It lies in a gap between two of them, and the rank
+of an event value in the same gap does not say on which side of the constant the value lies. So a check has two rank
+intervals: the outer one has all values that may pass, the inner one those that pass for certain. A conjunction fails if
+some value is outside its outer interval. It matches if all values are inside the inner ones and the checks are all that
+it asks. Else its filter must be evaluated. A table may grow while other threads search it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.lookup import Lookup
 
 MOST_INTERVALS = 64
-"""Intervals of one check; those of a larger set become one."""
+"""Intervals of one check, at most; a set of more becomes one interval around all."""
 
 ATTR, LOW, HIGH, SURE_LOW, SURE_HIGH, IS_LAST = range(6)
 """Columns of `checks`. A value must be in one of the intervals up to the next that is the last one of its check."""
 FIRST, END, ENTRY, ROW, IS_EXACT = range(5)
-"""Columns of `conjunctions`: its checks, the number and the row of its entry, and whether checks are all that it is."""
+"""Columns of `conjunctions`: its checks (FIRST .. END), the number and row of its entry, whether checks decide it."""
 
 
 class Checks(NamedTuple):
@@ -50,10 +50,10 @@ Span = tuple[int, int, int, int]
 
 
 class Shown(NamedTuple):
-    """What searches see of a table; a later state has more conjunctions."""
+    """The state of a table that searches see; a later one has more conjunctions."""
 
     words: np.ndarray
-    arrays: Checks  # keeps the arrays of the words alive
+    arrays: Checks  # keeps the arrays alive to which the words point
     size: int
 
 
@@ -67,7 +67,7 @@ class CheckTable:
         self._used = 0
 
     def append(self, entry: int, row: int, conjunctions: Iterable[Conjunction]) -> None:
-        """Append the conjunctions of an entry, whose number is above those before."""
+        """Append the conjunctions of an entry; numbers of entries ascend."""
         words, arrays, count = self.shown
         for conjunction in conjunctions:
             checks, is_exact = checks_of(self._dictionary, conjunction)
@@ -83,7 +83,7 @@ class CheckTable:
 
 
 def grown(rows: np.ndarray, need: int) -> np.ndarray:
-    """The array with capacity for `need` rows: itself, or a larger copy with zeros behind."""
+    """The array if it has `need` rows, else a larger copy, with zeros behind."""
     if need <= len(rows):
         return rows
     larger = np.zeros((max(need, 2 * len(rows)), *rows.shape[1:]), rows.dtype)
@@ -92,7 +92,7 @@ def grown(rows: np.ndarray, need: int) -> np.ndarray:
 
 
 def checks_of(dictionary: Dictionary, conjunction: Conjunction) -> tuple[list[tuple[int, ...]], bool]:
-    """The rows of `checks` of a conjunction, the narrowest check first, and whether they are all that it asks."""
+    """The checks of a conjunction as rows of `Checks.checks`, narrowest first, and whether they decide it."""
     found: list[tuple[int, int, list[Span]]] = []
     is_exact = not conjunction.links
     for name, constraint in conjunction.constraints:
@@ -109,7 +109,7 @@ def checks_of(dictionary: Dictionary, conjunction: Conjunction) -> tuple[list[tu
 
 
 def _wanted(constraint: Constraint) -> list[IntervalSet]:
-    """Sets of values of each of which the attribute must have a member."""
+    """Sets of values: the attribute must have a value in each."""
     if constraint.missing or constraint.null:
         return []
     groups = [IntervalSet.points(group) for group in constraint.required if NULL_KEY not in group]
@@ -143,7 +143,7 @@ def _spans(dictionary: Dictionary, attr: int, values: IntervalSet) -> list[Span]
 
 
 def _spans_without(lookup: Lookup, lacked: Sequence[SortKey]) -> list[Span]:
-    """The rank intervals of all strings but a few, where strings are not ordered: unknown ones have the last rank."""
+    """The rank intervals of all strings but `lacked`, if strings are not ordered: unknown ones have the last rank."""
     places = [_place(lookup, key) for key in lacked]
     known = sorted(rank for rank, is_constant in places if is_constant)
     last = lookup.time_base - 1
@@ -153,7 +153,7 @@ def _spans_without(lookup: Lookup, lacked: Sequence[SortKey]) -> list[Span]:
 
 
 def _span(dictionary: Dictionary, lookup: Lookup, low: Cut, high: Cut) -> Span:
-    """The rank intervals of the values between two cuts. Where strings are not ordered, all are in the outer one."""
+    """The rank intervals of the values between two cuts. If strings are not ordered, the outer one has all of them."""
     first = sure_first = dictionary.base(lookup.attr, low[0])
     last = sure_last = dictionary.base(lookup.attr, high[0]) - 1
     if low[2] is not None and low[0] == STRING and not lookup.ordered:
@@ -187,10 +187,11 @@ _checks, _scratch, _task = map(view, (CHECKS, SCRATCH, TASK))
 
 @kernel
 def search_checks(table: Int64s, words: Int64s, count: int, size: int, events: int, ends: Int64s, out: Int32s) -> int:
-    """Find the entries below number `size` that the first events of a task may match; return how many are found.
+    """Find the entries with numbers below `size` that the first `events` events of a task may match.
 
-    `table` has the words of a table of `count` conjunctions, `words` those of `match`, whose events have ranks. Rows
-    of event e end at ends[e + 1] of `out`, and have VERIFY_BIT if ranks do not decide. Returns -1 if `out` is full.
+    `table` has the words of a table of `count` conjunctions, `words` those of `match`; the events have ranks already.
+    Writes rows to `out`, those of event e up to ends[e + 1], with VERIFY_BIT if ranks do not decide. Returns the number
+    of rows, or -1 if `out` is full.
     """
     conjunctions, checks = _checks(table, 0)
     scratch, task = _scratch(words, SCRATCH_AT), _task(words, TASK_AT)
@@ -208,7 +209,7 @@ def search_checks(table: Int64s, words: Int64s, count: int, size: int, events: i
             if entry >= size:
                 break
             if entry == last and out[n - 1] & VERIFY_BIT == 0:
-                continue  # another conjunction of the same filter matches
+                continue  # another conjunction of the same filter matches already
             found = _holds(checks, conjunctions[c, FIRST], conjunctions[c, END], value, attrs, ranks, end)
             if found == 0:
                 continue
@@ -230,7 +231,7 @@ def search_checks(table: Int64s, words: Int64s, count: int, size: int, events: i
 
 @inlined
 def _holds(checks: Int32Matrix, first: int, last: int, value: Int32s, attrs: Int32s, ranks: Int32s, end: int) -> int:
-    """Whether the event, whose entries end at `end`, passes checks: 0 no, 1 perhaps, 2 for certain."""
+    """Whether the event, whose entries end at `end`, passes checks first .. last: 0 no, 1 perhaps, 2 for certain."""
     held, one = 2, 0
     for k in range(first, last):
         rank = value[checks[k, ATTR]]

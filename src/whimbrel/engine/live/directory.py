@@ -1,12 +1,12 @@
-"""A saved index: one directory with array files and a MANIFEST that says which of them count.
+"""A saved index: one directory with array files and a MANIFEST that names the valid ones.
 
-A save writes new files beside the old ones, then replaces the MANIFEST by one rename, then deletes what the new one
-does not name. Every step is on disk before the next begins, so a kill or a power cut at any moment leaves the old index
-or the new one. What a crashed save leaves behind is not named by the MANIFEST, so nobody reads it, and the next save
-deletes it. A file's name has the digest of its content, and a part that has not changed keeps its file.
+A save writes new files beside the old ones, then replaces the MANIFEST by one rename, then deletes files that the new
+one does not name. Every step is on disk before the next begins, so a kill or a power cut at any moment leaves the old
+index or the new one. The MANIFEST does not name files of a crashed save, so nobody reads them, and the next save
+deletes them. A file's name has the digest of its content, and a part that has not changed keeps its file.
 
-One save at a time: a lock on the directory makes the others wait. Readers need no lock: an open that loses a file to a
-save has an old MANIFEST in hand and starts again with the new one. What is mapped stays readable after its deletion.
+One save runs at a time: a lock on the directory makes others wait. Readers need no lock: if a save deletes a file that
+an open is about to read, the open starts again with the new MANIFEST. Mapped files stay readable after their deletion.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Manifest = dict[str, Any]
 Opened = dict[str, tuple[Arrays, Meta]]
 
 _FORMAT = "whimbrel index"
-_START = b'{\n "checksum"'  # of every MANIFEST of ours, also of one that is cut off or damaged later on
+_START = b'{\n "checksum"'  # the first bytes of every MANIFEST of ours, even if the rest is damaged
 _NAME = re.compile(r"[a-z0-9_]+")
 _FILE = r"[a-z0-9_]+-[0-9a-f]{32}(-[0-9]+)?\.whimbrel"
 _OURS = re.compile(rf"{_FILE}|\.({_FILE}|MANIFEST)\.[0-9a-f]{{8}}\.tmp")
@@ -77,7 +77,7 @@ def open_directory(
             return opened, manifest
         except MissingIndex as missing:
             newer = read_manifest(directory)
-            if newer == manifest:  # two saves never give equal ones
+            if newer == manifest:  # no save in between: two saves never write equal ones
                 raise CorruptIndex(missing.path, "the file is missing") from None
             manifest = newer
 
@@ -118,7 +118,7 @@ def read_manifest(directory: str | Path) -> Manifest:
     if isinstance(version, int) and version > MANIFEST_VERSION:
         raise NewerFormat(path, version, MANIFEST_VERSION)
     manifest.pop("checksum", None)
-    if _manifest_text(manifest) != text:  # so every changed byte is noticed, also one that means nothing to JSON
+    if _manifest_text(manifest) != text:  # notices every changed byte, even one that JSON ignores
         raise CorruptIndex(path, "its checksum is wrong")
     if not isinstance(version, int) or version < OLDEST_VERSION:
         raise OlderFormat(path, version if isinstance(version, int) else 0, MANIFEST_VERSION)
@@ -138,7 +138,7 @@ def _manifest_text(manifest: Manifest) -> bytes:
 
 
 def _put(directory: Path, name: str, file: ArrayFile) -> dict[str, Any]:
-    """Have a file in the directory, the one that is there if it has the same bytes; its entry of the MANIFEST."""
+    """Write a file unless the directory has it with the same bytes; return its entry of the MANIFEST."""
     path = directory / content_name(name, file.digest)
     tries = 0
     while path.exists() and not file.is_at(path):  # damaged, or a collision of checksums; the old MANIFEST may name it
@@ -152,7 +152,7 @@ def _put(directory: Path, name: str, file: ArrayFile) -> dict[str, Any]:
 
 
 def _sweep(directory: Path, manifest: Manifest) -> None:
-    """Delete the files of ours that the MANIFEST does not name; never anything that has another kind of name."""
+    """Delete our files that the MANIFEST does not name; files with other kinds of names are never touched."""
     named = {entry["file"] for entry in manifest["files"].values()}
     for path in directory.iterdir():
         if path.name not in named and _OURS.fullmatch(path.name):

@@ -1,8 +1,8 @@
 """The head: the newest subscriptions, which no segment holds yet.
 
-Events come with the ranks that segments have given them, so the head looks at those: each entry is filed in a table of
-checks in the ranks of one segment (`check_table`), the one that knows most of its attributes. A change costs one entry.
-Without segments, filters are evaluated one by one.
+An event is encoded for every segment anyway, so the head uses these ranks: each entry goes into a table of checks
+(`check_table`) in the ranks of the segment that knows most of its attributes. A change costs one entry. Without
+segments, filters are evaluated one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
 
 EVALUATE_NS, VERIFY_NS = 10_000, 100_000
-"""What it takes to evaluate a filter, about: alone, and for an event of a batch, which must be read anew."""
+"""What it costs to evaluate a filter, about: on a single event, and on one of a batch, which must be read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +33,22 @@ class HeadEntry:
 class Head:
     """Entries in order of addition. One thread at a time appends; any number search, each among the first `size`.
 
-    Entries are filed by the first search that needs them, so that adding many costs no more than before.
+    The first search that needs an entry puts it into a table of checks, so that adding stays cheap.
     """
 
     def __init__(self) -> None:
         self.entries: list[HeadEntry] = []
         self.spent = 0
-        """Nanoseconds, about, that searches have spent on the head beyond what a segment would have cost them."""
+        """About the nanoseconds that searches spent on the head beyond what a segment would have cost them."""
         self.searched = 0
-        """Nanoseconds, about, that searches have spent on the head at all, beside segments."""
+        """About the nanoseconds that searches spent on the head altogether."""
         self.built: tuple[int, Segment] | None = None
-        """The first entries as a segment, and how many they are, if some search needed it."""
+        """The first entries as a segment, and how many, if some search needed that."""
         self._filing = threading.Lock()
         self._filed: _Filed | None = None
 
     def search(self, size: int, event: AnyEvent, timestamps: Collection[str]) -> list[int]:
-        """The rows of those of the first `size` entries that match an event, by evaluating all of them."""
+        """The rows of the first `size` entries that match an event; evaluates all their filters."""
         whole = Event.of(event, timestamps)
         self.spent += size * EVALUATE_NS
         return [
@@ -63,7 +63,7 @@ class Head:
         return self.entries[place].filter if place < len(self.entries) and self.entries[place].row == row else None
 
     def tables(self, segments: tuple[Segment, ...], size: int) -> Mapping[int, CheckTable]:
-        """The tables, by id of their segment, in which the first `size` entries are filed."""
+        """The tables of checks of the first `size` entries, by `id()` of their segment."""
         filed = self._filed
         if filed is None or filed.segments is not segments or filed.count < size:
             with self._filing:
@@ -75,7 +75,7 @@ class Head:
 
 
 class _Filed:
-    """Entries that are filed in the ranks of some segments."""
+    """The tables of checks of the entries, in the ranks of some segments."""
 
     def __init__(self, segments: tuple[Segment, ...]) -> None:
         self.segments = segments
@@ -83,7 +83,7 @@ class _Filed:
         self.tables: dict[int, CheckTable] = {}
 
     def file(self, entries: list[HeadEntry], size: int) -> None:
-        """File entries until there are `size`. Searches may run beside this."""
+        """Add entries to the tables until they have `size`. Searches may run at the same time."""
         for number in range(self.count, size):
             entry = entries[number]
             best = max(self.segments, key=lambda one: (_known(one, entry.filter), len(one.rows)))

@@ -1,9 +1,9 @@
-"""Which segments to merge: pure functions from sizes to the segments that should become one.
+"""Decides which segments to merge: pure functions from sizes to the segments that should become one.
 
-Segments are merged when enough of them are of like size, so that a subscription is rewritten only a few times while an
+Segments of like size are merged when there are enough, so that a subscription is rewritten only a few times while an
 index grows: a tier holds sizes up to four times its smallest, and `fanout` segments of one tier become one. A segment
-that is mostly dead is rewritten without its dead. And whatever the sizes, segments are merged once searches have spent
-as much on their number as merging them takes: an index that is searched much and changed little ends as one segment.
+that is mostly dead is rewritten without its dead rows. Whatever the sizes, segments are merged once searches have spent
+as much time on their number as merging takes: an index that is searched much and changed little ends as one segment.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def like_sized(sizes: Sequence[int], head: int, fanout: int) -> list[int]:
 
 
 def mostly_dead(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
-    """The segments of which at least half the subscriptions are dead, by place in `sizes`.
+    """The segments with at least half of their subscriptions dead, by place in `sizes`.
 
-    With them those that have no more living subscriptions than the largest one: they cost little more.
+    Added are segments with no more living subscriptions than the largest of these has: merging them costs little more.
 
     >>> mostly_dead([10, 10, 0], [5, 4, 0]), mostly_dead([10, 10, 4], [5, 4, 0])
     ([0], [0, 2])
@@ -42,10 +42,10 @@ def mostly_dead(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
 
 
 def deaths_to_count(sizes: Sequence[int], dead: Sequence[int], head: int) -> int:
-    """How many more subscriptions must die before the dead of each segment are counted again.
+    """How many more subscriptions must die before the dead ones of each segment are counted again.
 
-    So many that a segment which is worth rewriting, one of at least two heads, may be mostly dead. Counting reads a
-    number for each subscription, so one in 64 at least.
+    After so many deaths a segment worth rewriting, of at least two heads, may be mostly dead. Counting reads a number
+    for each subscription, so at least one in 64 must die.
 
     >>> deaths_to_count([3_000, 8_000], [0, 3_900], head=1_024), deaths_to_count([3_000, 8_000], [0, 0], head=1_024)
     (171, 1500)
@@ -55,10 +55,10 @@ def deaths_to_count(sizes: Sequence[int], dead: Sequence[int], head: int) -> int
 
 
 def paid_for(sizes: Sequence[int], spent: Sequence[int]) -> list[int]:
-    """The smallest segments, as many as can be merged in the time that was spent on all of these but the largest.
+    """The smallest segments, as many as merge in the time that searches spent on all of them but the largest.
 
-    Both are by place, as is the result. Merging at most doubles what searches would have spent at best. What a small
-    segment costs beside a large one does not pay for merging it with each new head, which has cost little yet.
+    `sizes` and `spent` are by place, as is the result. So merging at most doubles the time of searches. The cost of a
+    small segment beside a large one does not pay for merging it with each new head, which has cost little yet.
 
     >>> paid_for([9_000, 1_000, 100], [0, 0, 14_000_000]), paid_for([9_000, 1_000, 100], [0, 28_000_000, 14_000_000])
     ([1, 2], [0, 1, 2])

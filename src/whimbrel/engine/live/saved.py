@@ -1,8 +1,8 @@
 """The saved form of an index: its segments, ids, texts and deaths as the files of one directory.
 
-Who writes: a save takes a `SavedState` while the lock of changes is held, which copies what later changes write to, and
-writes its files afterwards without the lock. The MANIFEST holds the caller's facts, so they always describe the state
-they were saved with.
+Who writes: a save takes a `SavedState` under the lock of changes, which copies the arrays that later changes write to,
+and writes its files afterwards without the lock. The MANIFEST holds the caller's facts, so they always describe the
+state they were saved with.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SavedState:
                 "schema": schema,
             }
             files: Files = {
-                # In order of names, as a file gives them back: a segment that was opened is saved as the same file.
+                # Sorted by name, as in a file that is read: so an opened segment is saved as the same file.
                 f"segment_{number}": (dict(sorted(segment.arrays.items())), segment.facts())
                 for number, segment in enumerate(snapshot.segments)
             }

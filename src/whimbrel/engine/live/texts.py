@@ -1,8 +1,8 @@
-"""The source text and dialect of every row, apart from all that matching touches.
+"""The source text and dialect of every row, apart from the data that matching touches.
 
-Texts lie in chunks that never change: UTF-8 with int32 offsets, and a dialect code for each text or one for all. New
-texts gather in a small tail, which becomes a chunk when it is full; a chunk swallows the ones before it while those are
-small, so that there are few.
+Texts are kept in chunks that never change: UTF-8 with int32 offsets, and a dialect code for each text or one for all.
+New texts gather in a small tail, which becomes a chunk when it is full. A new chunk takes in the small chunks before
+it, so that there are few.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class TextStore:
         return text.decode(), self._dialects[code]
 
     def memory_bytes(self) -> int:
-        """Bytes of all texts and what finds them, mapped ones included; an estimate for those not yet in chunks."""
+        """Bytes of all texts and their offsets, mapped ones included; estimated for texts not yet in chunks."""
         state = self._state
         chunks = sum(chunk.offsets.nbytes + chunk.text.nbytes + chunk.codes.nbytes for chunk in state.chunks)
         return chunks + sum(len(text) + 100 for text, _ in state.tail.copy())
@@ -162,7 +162,7 @@ class TextStore:
         return known.take(np.asarray(encoded.indices))
 
     def _push(self, chunks: Iterable[_Chunk], keep: int | None = None) -> None:
-        """Put chunks behind the first `keep` of the others. The tail is in them, or empty."""
+        """Append chunks behind the first `keep` present ones, or all. The tail must be in them, or empty."""
         every = (*self._state.chunks[:keep], *chunks)
         self._state = _State(every, tuple(accumulate(map(len, every), initial=0)))
 

@@ -1,1 +1,1 @@
-"""Events in, rows out: one event at a time or in blocks, near misses, and results as tables."""
+"""Matches events against a snapshot, one at a time or in blocks; finds near misses; makes tables of results."""

@@ -1,6 +1,6 @@
-"""Which rows must hold for one element of an array of objects: those with two constraints on attributes below it.
+"""Finds the rows that must hold for one element of an array of objects: they constrain two attributes below it.
 
-The ranks of an event decide every other row: one attribute below an array may take its value from any element.
+The ranks of an event decide every other row, because a single attribute may take its value from any element.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import ATTR_MASK, ROW_MASK
 
 _LINKED = "\udc00"
-"""In place of the name of an array, for rows that compare attributes: no name has a lone surrogate."""
+"""Stands for the name of an array to keep the rows that compare attributes: no name has a lone surrogate."""
 
 
 def rows_within(segment: Segment, arrays: Collection[str]) -> np.ndarray:
@@ -33,7 +33,7 @@ def rows_within(segment: Segment, arrays: Collection[str]) -> np.ndarray:
 
 
 def linked_rows(segment: Segment) -> np.ndarray:
-    """The rows of a segment, sorted, that compare two attributes; kept with the segment like those of an array."""
+    """The rows of a segment, sorted, that compare two attributes. The first call finds them; the segment keeps them."""
     if _LINKED not in segment.rows_within:
         compares = np.zeros(len(segment.attributes), bool)
         compares[[attr for attr, _, _ in segment.meta.links]] = True
@@ -48,7 +48,7 @@ def linked_rows(segment: Segment) -> np.ndarray:
 
 @kernel
 def is_in(rows: Int32s, sorted_rows: Int32s) -> np.ndarray:
-    """Which rows are among the others, as a mask."""
+    """Mark the rows that are among `sorted_rows`."""
     mask = np.zeros(rows.size, np.bool_)
     for i in range(rows.size):
         place = lower_bound(sorted_rows, 0, sorted_rows.size, rows[i])
@@ -72,7 +72,10 @@ def _rows_below(segment: Segment, name: str) -> np.ndarray:
 
 @kernel
 def _with_several(packed: Int32s, counts: Int64s, attr: Int32s, below: Bools, source: Int32s) -> np.ndarray:
-    """The rows of conjunctions that have items of two attributes of the mask `below`; derived ones are their source."""
+    """The rows of conjunctions with items on two attributes of the mask `below`; a derived one counts as its source.
+
+    The first three arguments are the fields of `Packed`; source[a] is the attribute from which a is derived, or a.
+    """
     out = np.empty(packed.size, np.int32)
     n = k = 0
     for c in range(packed.size):

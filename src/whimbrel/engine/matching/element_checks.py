@@ -1,9 +1,9 @@
-"""Rows that must hold for one element of an array of objects, decided in compiled code.
+"""Decides in compiled code whether a row holds for one element of an array of objects.
 
-`array_rows` says which rows these are. Encoders say of each entry in which element its value lies (`EncodedEvents`), so
-that the checks of a row, in the ranks of its segment, can be asked of the values of one element. A row is filed when it
-is first in doubt. What is left to Python: filters that are more than sets of values, arrays inside of elements, and
-searches of so many combinations that `Filter.matches` may refuse them.
+`array_rows` finds these rows. An encoder notes for each entry in which element its value lies (`EncodedEvents`), so
+that the checks of a row, in the ranks of its segment, can test the values of one element. The checks of a row are made
+when it is first in doubt. Python decides the other cases: filters that are more than sets of values, arrays inside
+elements, and searches of so many combinations that `Filter.matches` may refuse them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.kernel_arrays import ARRAY_BITS
 
 FAILS, HOLDS, UNSURE = 0, 1, 2
-"""What the checks of a row say; Python decides what is unsure."""
+"""The results of the checks of a row; Python decides unsure ones."""
 
 _ATTR, _LOW, _HIGH, _IS_LAST = 0, 1, 2, 3
 """Columns of `checks`. A value must be in one of the intervals up to the next that is the last one of its attribute."""
 _MOST_COUPLED = 64
-"""Attributes of a conjunction whose values all lie in elements; conjunctions with more are unsure."""
+"""Conjunctions with more attributes whose values all lie in elements are unsure."""
 _MOST_STEPS = BINDING_STEPS.value
 
 
@@ -44,10 +44,10 @@ class CoupledEntries(NamedTuple):
 
 
 class _Filed(NamedTuple):
-    """The rows that are filed. Arrays are only appended to, or replaced by larger ones."""
+    """The rows whose checks are made. Arrays are only appended to, or replaced by larger ones."""
 
-    rows: Int32Matrix  # [r, 2]: the conjunctions of a row
-    conjunctions: Int32Matrix  # [c, 3]: its checks, and whether they are all that it asks
+    rows: Int32Matrix  # [r, 2]: the first conjunction of a row, and the one behind its last
+    conjunctions: Int32Matrix  # [c, 3]: the same for its checks, and whether they decide it
     checks: Int32Matrix  # [k, 4]
 
 
@@ -68,7 +68,7 @@ class ElementChecks:
         entries: CoupledEntries,
         filter_of: Callable[[int], Filter],
     ) -> np.ndarray:
-        """Whether each of the rows holds for the event of the same place: FAILS, HOLDS or UNSURE."""
+        """Whether rows[i] holds for event events[i]: FAILS, HOLDS or UNSURE."""
         places = np.array([self._place(row, filter_of) for row in rows], np.int64)
         out = np.empty(len(places), np.uint8)
         decide_pairs(self._filed, places, np.asarray(events, np.int64), entries, out)
@@ -110,7 +110,7 @@ _MAKING = threading.Lock()
 
 
 def element_checks(segment: Segment) -> ElementChecks:
-    """The checks of a segment, which are kept as long as it is."""
+    """The checks of a segment, kept as long as the segment lives."""
     found = _OF_SEGMENT.get(segment)
     if found is None:
         with _MAKING:
@@ -120,7 +120,7 @@ def element_checks(segment: Segment) -> ElementChecks:
 
 @kernel
 def decide_pairs(filed: _Filed, places: Int64s, events: Int64s, entries: CoupledEntries, out: Bytes) -> None:
-    """Write whether the filed row places[i] holds for event events[i]."""
+    """Write whether row places[i] of `filed` holds for event events[i]: FAILS, HOLDS or UNSURE."""
     rows, conjunctions, checks = filed
     offsets, attrs, ranks, elements = entries
     longest = 0
@@ -157,8 +157,8 @@ def _is_inside(checks: Int32Matrix, first: int, rank: int) -> bool:
 
 
 @inlined
-def _run(attrs: Int32s, attr: int, begin: int, end: int) -> tuple[int, int]:
-    """The entries of an attribute, which are side by side."""
+def _entries_of(attrs: Int32s, attr: int, begin: int, end: int) -> tuple[int, int]:
+    """The first entry of an attribute between `begin` and `end`, and the one behind its last: they are adjacent."""
     first = begin
     while first < end and attrs[first] != attr:
         first += 1
@@ -173,12 +173,15 @@ def _holds(
     checks: Int32Matrix, first: int, last: int, attrs: Int32s, ranks: Int32s, elements: Int32s, begin: int,
     end: int, common: Int64s, coupled: Int64Matrix,
 ) -> int:  # fmt: skip
-    """Whether values can be picked that pass the checks of a conjunction, all from one element of each array."""
+    """Whether some values pass checks first .. last of a conjunction, taking one element of each array.
+
+    `begin` and `end` bound the entries of the event; `common` and `coupled` are scratch.
+    """
     count = 0
     steps = 1
     k = first
     while k < last:
-        run, stop = _run(attrs, checks[k, _ATTR], begin, end)
+        run, stop = _entries_of(attrs, checks[k, _ATTR], begin, end)
         picks, array, before = 0, -1, 0
         is_free = is_odd = False
         for i in range(run, stop):
@@ -187,7 +190,7 @@ def _holds(
             element = elements[i]
             picks += 1
             if element == 0:
-                is_free = True  # a value outside of all arrays goes with everything
+                is_free = True  # a value outside all arrays goes with any element
                 break
             own = element & ((1 << ARRAY_BITS) - 1)
             is_odd |= element < before or (array >= 0 and own != array)  # below 0: in an array inside of an element
@@ -206,23 +209,26 @@ def _holds(
     for one in range(count):
         if coupled[one, 2]:
             continue
-        size = _picked(checks, coupled[one, 0], attrs, ranks, elements, begin, end, common, -1)
+        size = _passing_elements(checks, coupled[one, 0], attrs, ranks, elements, begin, end, common, -1)
         for other in range(one + 1, count):
             if coupled[other, 1] == coupled[one, 1]:
                 coupled[other, 2] = 1
-                size = _picked(checks, coupled[other, 0], attrs, ranks, elements, begin, end, common, size)
+                size = _passing_elements(checks, coupled[other, 0], attrs, ranks, elements, begin, end, common, size)
         if size == 0:
             return FAILS
     return HOLDS
 
 
 @inlined
-def _picked(
+def _passing_elements(
     checks: Int32Matrix, k: int, attrs: Int32s, ranks: Int32s, elements: Int32s, begin: int, end: int,
     common: Int64s, size: int,
 ) -> int:  # fmt: skip
-    """Write the ascending elements in which an attribute passes checks, of the first `size` only if that is not -1."""
-    run, stop = _run(attrs, checks[k, _ATTR], begin, end)
+    """Write to `common` the elements, ascending, in which the attribute of check k passes; return how many.
+
+    Unless `size` is -1, only those of the first `size` elements of `common` are kept.
+    """
+    run, stop = _entries_of(attrs, checks[k, _ATTR], begin, end)
     n = at = 0
     for i in range(run, stop):
         if not _is_inside(checks, k, ranks[i]) or (n > 0 and common[n - 1] == elements[i]):

@@ -1,4 +1,4 @@
-"""Opening events of any form as a source."""
+"""Opens events of any form as a source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def open_source(events: object, schema: Schema | None = None) -> EventSource:
-    """The source of events of any form; EventError if they have none."""
+    """Open events as a source; EventError if they have no known form."""
     source: EventSource | None = _open_texts(events)
     table = as_arrow(events) if source is None else None
     if table is not None and schema is not None:
@@ -44,7 +44,7 @@ def open_source(events: object, schema: Schema | None = None) -> EventSource:
 
 
 def _open_texts(events: object) -> JsonSource | LineSource | None:
-    """The source of JSON texts; None if the events are something else, or a list, whose members are looked at later."""
+    """Open JSON texts as a source; None for other events, and for lists, whose members `ObjectSource` looks at."""
     if isinstance(events, str):
         events = events.encode("utf-8", "surrogatepass")
     if isinstance(events, bytes | bytearray | memoryview | mmap):

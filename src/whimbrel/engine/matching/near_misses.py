@@ -1,9 +1,9 @@
-"""Near misses over the whole index: which subscriptions fail the fewest constraints.
+"""Finds the near misses of an event: the subscriptions that fail the fewest constraints.
 
-One pass over the items of every segment counts, per conjunction, the attributes of which some item fails: as every
-attribute has one constraint, that is the number of failed constraints; a derived attribute counts as its source. It is
-a lower bound where a filter must be verified, and where the segment holds a conjunction that its normal form drops as
-unsatisfiable. So filters are asked, the most promising first, until no other can be among the best.
+One pass over the items of every segment counts, per conjunction, the attributes that have a failing item: each
+attribute has one constraint, so that is the number of failed constraints. A derived attribute counts as its source. The
+count is a lower bound if a filter must be verified, or if the segment holds a conjunction that the normal form drops as
+unsatisfiable. So filters are evaluated, the most promising first, until no other can be among the best.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def nearest(
     fails = np.full(snapshot.rows, NO_MISS, np.uint16)
     doubtful = np.zeros(snapshot.rows, bool)
     for segment in snapshot.segments:
-        _count(segment, event, snapshot, fails, doubtful)
-    fails[fails == 0] = np.where(doubtful[fails == 0], 1, NO_MISS)  # a doubtful one matches, or fails at least one
+        _count_failures(segment, event, snapshot, fails, doubtful)
+    fails[fails == 0] = np.where(doubtful[fails == 0], 1, NO_MISS)  # a doubtful row matches or fails at least one
     best: list[tuple[int, int, int, Conjunction]] = []  # failed, place, row and the conjunction that fails least
     for level in np.flatnonzero(np.bincount(fails, minlength=NO_MISS + 1)[:NO_MISS]).tolist():
         if len(best) == limit and best[-1][0] < level:
@@ -62,7 +62,7 @@ def nearest(
     ]
 
 
-def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: Uint16s, doubtful: np.ndarray) -> None:
+def _count_failures(segment: Segment, event: Event, snapshot: Snapshot, fails: Uint16s, doubtful: np.ndarray) -> None:
     """Write how many constraints each row of a segment fails, and whether that is only a lower bound."""
     encoded = segment.encoder.encode_event(event)
     value = np.full(len(segment.attributes) + 1, -1, np.int32)
@@ -80,7 +80,7 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: Uint16s, d
     source[[link for link, _, _ in segment.meta.links]] = -1  # each counts by itself
     sets = (segment.arrays["set_start"], segment.arrays["set_low"], segment.arrays["set_high"])
     for packed, counts, attr, low, high in packed_parts(segment.arrays):
-        _fails(packed, counts, attr, low, high, sets, value, source, attrs, ranks, fails, doubtful)
+        _count_items(packed, counts, attr, low, high, sets, value, source, attrs, ranks, fails, doubtful)
     rows = segment.rows
     if encoded.coupled[0] & SEVERAL:
         doubtful[rows] = True
@@ -94,12 +94,16 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: Uint16s, d
 
 
 @kernel
-def _fails(
+def _count_items(
     packed: Int32s, counts: Int64s, attr: Int32s, low: Int32s, high: Int32s,
     sets: tuple[Int32s, Int32s, Int32s], value: Int32s, source: Int32s, attrs: Int32s,
     ranks: Int32s, fails: Uint16s, doubtful: Bools,
 ) -> None:  # fmt: skip
-    """Count per conjunction the attributes that fail; write the least count of each row, and mark doubtful rows."""
+    """Count the attributes that fail per conjunction; write the least count of each row, and mark doubtful rows.
+
+    The first five arguments are the fields of `Packed`; value[a] is as in `EventValues`; source[a] is the attribute
+    from which a is derived, or a, or -1 for a link.
+    """
     counted = np.full(value.size, -1, np.int64)  # the last conjunction in which the attribute failed
     k = 0
     for c in range(packed.size):
@@ -108,7 +112,7 @@ def _fails(
             a = attr[i] & ATTR_MASK
             kind = attr[i] >> KIND_SHIFT
             v = value[a]
-            if kind == RANGE and v >= -1:  # nearly all: without a branch on the outcome, which no processor foresees
+            if kind == RANGE and v >= -1:  # nearly all items: no branch on the outcome, which no processor predicts
                 bad = 1 - (np.int64(low[i] <= v) & np.int64(v <= high[i]))
             else:
                 bad = 1 - np.int64(holds(sets, kind, low[i], high[i], v, attrs, ranks, attrs.size))

@@ -1,6 +1,6 @@
-"""Tables of an index that has a schema: each row is checked against it, and ordered values become codes.
+"""Checks a table of events against a schema, column by column, and replaces ordered values by their codes.
 
-A table whose columns hold scalars is checked and coded column by column, if every row is valid.
+This works for tables of scalar columns in which every row is valid; others are read event by event (`typed_batches`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def coded_table(schema: Schema, table: pa.Table) -> pa.Table | None:
 
 
 def _types(schema: Schema, table: pa.Table) -> tuple[list[str], np.ndarray] | None:
-    """The types that occur, and for each row which of them it has; None unless each row has one that is known."""
+    """The event types that occur, and the place of each row's type among them; None if a row has no known type."""
     if schema.type_attribute not in table.column_names:
         if schema.default_type is None:
             return None
@@ -67,7 +67,7 @@ def _types(schema: Schema, table: pa.Table) -> tuple[list[str], np.ndarray] | No
 
 
 def _fits(view: Mapping[str, Use], present: dict[str, np.ndarray], place: int, rows: int) -> bool:
-    """Whether the rows of one type have the attributes that they must have, and no others."""
+    """Whether the rows of one type have all attributes that the type requires, and only those that it allows."""
     for name, counts in present.items():
         if name not in view and counts[place]:
             return False
@@ -81,7 +81,7 @@ def _valid(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _coded(domain: Domain, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """The column as the engine is to see it, or None if it is not simple or has a value outside of the domain."""
+    """The column in codes, or None if it is not simple or has a value outside the domain."""
     kind, types = column.type, pa.types
     if types.is_null(kind):
         return column
@@ -109,7 +109,7 @@ def _coded(domain: Domain, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 def _numbers(domain: Number, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     types = pa.types
     if types.is_float32(column.type) or types.is_float64(column.type):
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)  # as no value at all
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)  # NaN is no value
         if domain.kind != "float" and not _all(pc.is_finite(column)):
             return None
         if domain.kind == "integer" and not _all(pc.equal(pc.floor(column), column)):
@@ -141,7 +141,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
-    """A column of texts with a dictionary that has every text once, all of them used."""
+    """A column of texts as a dictionary column, whose dictionary has every text once and no unused ones."""
     if not _is_text(column.type):
         return None
     if pa.types.is_dictionary(column.type):

@@ -1,7 +1,7 @@
-"""Objects of an index that has a schema: those that are flat become a table, which is checked column by column.
+"""Turns flat objects into a table and checks it against a schema, column by column.
 
-An object that is nested, has a null, a list or an attribute that the schema does not have is left out, and so is one
-with a value of another type: it is read by the rules themselves (`typed_batches.TypedEvents`).
+An object is left out if it is nested, has a null, a list, an attribute that the schema lacks, or a value of another
+type: `typed_batches.TypedEvents` reads it by itself.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 Objects = Sequence[Mapping[str, Any] | None]
 _NOTHING = type(None)
 _EXACT = 1 << 53
-"""Integers up to it are floats."""
+"""Floats represent all integers up to this one exactly."""
 _HUGE = float(1 << 63)
-"""Floats from it on may have been integers, which quick readers of JSON round."""
+"""Floats from this one on may have been integers, which quick readers of JSON round."""
 
 
 def coded_objects(schema: Schema, objects: Objects) -> tuple[np.ndarray, pa.Table] | None:
-    """The numbers of flat objects, and their table in codes. None if there are none, or a value is outside its domain.
+    """The numbers of flat objects, and their table in codes; None if there are none, or a value is outside its domain.
 
-    What is None among the objects is left out.
+    Objects that are None are left out.
     """
     if schema.own_type_attribute is not None:
         return None
@@ -65,7 +65,7 @@ def _odd(schema: Schema, found: Sequence[Mapping[str, Any]], columns: Mapping[st
 
 
 def _types(domain: Domain | None) -> set[type]:
-    """The types of values that a column of a domain may have; the type of an event has no domain."""
+    """The Python types of values that a column may have; `domain` is None for the attribute that has the event type."""
     if isinstance(domain, Number):
         return {int, float}
     return {bool} if isinstance(domain, Boolean) else {str}
@@ -106,7 +106,7 @@ def _numbers(values: list[Any]) -> pa.Array | None:
 
 
 def _moments(texts: pa.Array) -> pa.Array | None:
-    """Texts as instants; None if some are not, or are not in the usual form."""
+    """Texts as timestamps; None if some text is no timestamp in the usual form."""
     read = column_values(texts.drop_null(), is_time=True)
     if read is None:
         return None

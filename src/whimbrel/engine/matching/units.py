@@ -1,4 +1,4 @@
-"""Units: the slices of the input in which many events are matched. Their size follows the number of matches."""
+"""Cuts the input into units, the slices that threads match; their size follows the number of matches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from whimbrel.engine.matching.workspace import PAIRS
 UNIT = 4_096
 """Events of a unit, at most."""
 FIRST_UNIT = 16
-"""Events of the first unit, when it is not known yet how many match."""
+"""Events of the first unit, before the number of matches is known."""
 GROWTH = 8
-"""A unit is at most so many times as large as the one before; each costs some microseconds per column."""
+"""A unit is at most so many times as large as the one before it. Each costs some microseconds per column."""
 
 
 class Unit(NamedTuple):
@@ -49,6 +49,6 @@ class Units:
         return Unit(first, events)
 
     def learn(self, events: int, pairs: int) -> None:
-        """Fit the size of the next units to a result."""
+        """Fit the size of the next units to a result: so many events had so many matches."""
         ideal = PAIRS * max(1, events) // max(1, pairs)
         self.size = int(min(UNIT, max(1, ideal), GROWTH * self.size))

@@ -1,4 +1,4 @@
-"""A workspace: what one thread needs to match events against segments."""
+"""A workspace: the buffers with which one thread matches events against segments."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ from whimbrel.ranks.encoding.single_events import ITEMS
 from whimbrel.ranks.kernel_arrays import ENTRIES, FULL, IN_ARRAYS, make_entries
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
-"""Events of a usual block, and pairs of a larger one: beyond, sorting pairs costs more than reading chunks again."""
+"""Events of a usual block, and pairs that a larger block may have: with more, sorting pairs costs more than reading
+chunks again."""
 PAIRS = 1 << 21
-"""Pairs that a call gives, about. Its buffers hold twice as many, and more only if one event alone has more."""
+"""Pairs (event, row) of one call, about. Buffers hold twice as many, and more only if a single event has more."""
 
 TEXT_TYPES = (bytes, str)
-"""What an event of JSON text is. A tuple: a union would be built in each call."""
+"""The types of an event that is JSON text. A tuple: a union would be built in each call."""
 _NONE: Collection[str] | None = ()
 FITTED = 64
-"""Segments with fitted words above which those of segments that are gone are dropped."""
+"""From so many kept `Words` on, those of segments that no longer exist are dropped."""
 
 
 class Words:
-    """Addresses and lengths of the arrays that `match` uses, for a block of events and for a single one."""
+    """The addresses and shapes of the arrays that `match` uses for one segment: for blocks, and for single events."""
 
     __slots__ = ("block", "single", "texts")
 
@@ -45,7 +46,7 @@ class Words:
         self.block = block
         self.single = block.copy()
         self.texts: JsonText | None = None
-        """Reads single JSON texts; made for the first one."""
+        """Reads single JSON texts; made when the first one comes."""
 
 
 class Workspace:
@@ -71,11 +72,11 @@ class Workspace:
         self._state: JsonState | None = None
         self._head_ends, self._head_rows = np.zeros(2, np.int64), np.empty(64, np.int32)
         self._make_entries(256)
-        self._density = BLOCK_PAIRS  # pairs per event, as of late
-        self._has_elements = False  # of the event of the last `match_one`, if it is coupled
+        self._density = BLOCK_PAIRS  # pairs per event in the last block
+        self._has_elements = False  # whether `coupled_entries` can return the entries of the last event
 
     def words(self, segment: Segment, rows: int) -> Words:
-        """The words of a segment in an index with so many rows, with buffers that are large enough."""
+        """The words of a segment; buffers are made large enough for it, in an index with so many rows."""
         fitted = self._fitted.get(id(segment))
         if fitted is not None and fitted[0]() is segment and len(self._stamp) >= rows:
             return fitted[1]
@@ -93,17 +94,17 @@ class Workspace:
 
     @cached_property
     def _match(self) -> Callable[[np.ndarray, int, int, bool], int]:
-        """The kernel. It is asked for once an event is read: what reads events is compiled before it is waited for."""
+        """The kernel `match`. First used after an event is read: reading compiles while another process compiles it."""
         return entry_for(match, np.empty(0, np.int64), 0, 0, True)
 
     def _fit_buffers(self, segment: Segment, rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Make the buffers large enough for a segment. A new buffer makes fitted words stale: all are dropped."""
+        """Make the buffers large enough for a segment. New buffers make all kept words stale: they are dropped."""
         attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
         cells, width = used * segment.block, 2 * used + 1
         is_cramped = len(self._cells[0]) < cells or len(self._cells[1]) < width * segment.block
         if len(self._values) < attributes or len(self._stamp) < rows or is_cramped:
             self._fitted.clear()
-        elif len(self._fitted) >= FITTED:  # some of them segments that were merged away
+        elif len(self._fitted) >= FITTED:  # some of these segments may have been merged away
             self._fitted = {key: fitted for key, fitted in self._fitted.items() if fitted[0]() is not None}
         if len(self._values) < attributes:
             self._values = np.full(attributes, -1, np.int32)
@@ -137,9 +138,9 @@ class Workspace:
     def match_one(
         self, segment: Segment, event: AnyEvent, timestamps: frozenset[str], rows: int
     ) -> tuple[np.ndarray, int, Collection[str] | None]:
-        """The rows that one event matches, a view of the reused buffer, and how the event is coupled.
+        """Match one event: return its rows, a view of the reused buffer, and its `coupled` and `arrays`.
 
-        That is what `coupled` and `arrays` of `EncodedEvents` are.
+        `EncodedEvents` explains the last two. `rows` is the number of rows of the index.
         """
         fitted = self._fitted.get(id(segment))
         if fitted is not None and fitted[0]() is segment and len(self._stamp) >= rows:
@@ -166,7 +167,7 @@ class Workspace:
         return self.out[:found], coupled, arrays
 
     def coupled_entries(self) -> CoupledEntries | None:
-        """The entries of the event of the last `match_one`, which was coupled; None if elements are not known."""
+        """The entries of the last event of `match_one`, if it was coupled; None if their elements are not known."""
         if not self._has_elements:
             return None
         return CoupledEntries(self._one[0], self._ranked[0], self._ranked[1], self._entries.elements)
@@ -185,9 +186,9 @@ class Workspace:
         count: int,
         left: dict[str, object],
     ) -> tuple[int, int, Collection[str] | None] | None:
-        """Read what the kernel has left of an event: the number of entries, and how it is coupled.
+        """Read what compiled readers left of an event; return the number of entries, `coupled` and `arrays`.
 
-        None if the buffers were too small, and now are larger.
+        None if the buffers were too small: they are larger now.
         """
         entries = self._entries
         texts = words.texts if isinstance(event, TEXT_TYPES) else None
@@ -196,7 +197,7 @@ class Workspace:
         if read.written == FULL or end > len(entries.attrs):
             self._make_entries(2 * max(end, len(entries.attrs)))
             if isinstance(event, TEXT_TYPES):
-                self._state = make_state(4 * len(event), 2 * len(entries.attrs))  # of a character, four bytes at most
+                self._state = make_state(4 * len(event), 2 * len(entries.attrs))  # a character has up to four bytes
             return None
         if read.coupled:
             table = segment.encoder.single_events.names_for(timestamps).table
@@ -209,7 +210,7 @@ class Workspace:
     def match_some(
         self, segment: Segment, encoded: EncodedEvents, rows: int, stop: int, pairs: int = PAIRS
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Match the events before `stop`, at least one of them, until there are about `pairs` pairs.
+        """Match events up to number `stop`, at least one of them, until there are about `pairs` pairs.
 
         Returns the offsets and the rows of the events that were matched; views of the reused buffers.
         """
@@ -219,7 +220,7 @@ class Workspace:
         block = min(segment.block, max(USUAL_BLOCK, BLOCK_PAIRS // max(1, self._density)))
         self.offsets[0] = 0
         while first < stop and (used < pairs or not first):
-            blocks = max(1, round((stop - first) / block))  # of like size: each reads all chunks
+            blocks = max(1, round((stop - first) / block))  # as few as possible, of equal size: each reads all chunks
             count = min(segment.block, -(-(stop - first) // blocks))
             words = self.words(segment, rows).block
             words[TASK_AT:] = words_of(
@@ -242,9 +243,9 @@ class Workspace:
         return self.offsets[: first + 1], self.out[:used]
 
     def search_one(self, table: CheckTable, segment: Segment, snapshot: Snapshot) -> np.ndarray:
-        """The rows of the head that the event of the last `match_one`, with this segment, may match, with flags.
+        """The rows of the head, with flags, that the event of the last `match_one` with this segment may match.
 
-        A view of a reused buffer.
+        Returns a view of a reused buffer.
         """
         words, _, count = table.shown
         if len(self._head_rows) < snapshot.head_size:
@@ -256,7 +257,7 @@ class Workspace:
     def search_some(
         self, table: CheckTable, segment: Segment, encoded: EncodedEvents, snapshot: Snapshot, stop: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of the head, with flags, that the events before `stop` may match, and their offsets."""
+        """The offsets, and the rows of the head, with flags, that events up to number `stop` may match."""
         words, _, count = table.shown
         offsets, rows = np.zeros(stop + 1, np.int64), np.empty(max(1_024, 4 * stop), np.int32)
         task = self.words(segment, snapshot.rows).block
@@ -269,7 +270,7 @@ class Workspace:
 
 
 class Workspaces:
-    """The workspaces of an index: each is used by one thread at a time, and given back. Safe for many threads."""
+    """The pool of workspaces of an index; a thread takes one and gives it back. Safe for many threads."""
 
     def __init__(self) -> None:
         self._free: list[Workspace] = []

@@ -1,10 +1,10 @@
-"""Chunks: which conjunctions are put together, and the columns and zones of each chunk.
+"""Puts conjunctions together in chunks, and plans the columns and zones of each chunk.
 
-A chunk has up to 512 conjunctions. Up to three *zones* say which ranks of an attribute all of them need; a *column* is
-an attribute with bits. An event opens a chunk if its values lie within all zones, so zones must be narrow: conjunctions
-are ordered by *tiles* of like ranges of the same attributes. Conjunctions that share their most
-used attributes, up to three, are a *group* where that pays. A group is cut into slabs by where its ranges of the first
-attribute lie, each slab by those of the second, and these by the third, as R-trees are packed (Leutenegger, Lopez and
+A chunk has up to 512 conjunctions. A *zone* is the range of ranks of an attribute that all of them need, a *column* an
+attribute with bits. An event opens a chunk if its values lie in all zones, at most three, so zones must be narrow:
+conjunctions with like ranges of the same attributes come together, as a *tile*. Conjunctions that share their most
+used attributes, up to three, form a *group* if that pays. A group is cut into slabs by its ranges of the first
+attribute, each slab by those of the second, and these by the third, as R-trees are packed (Leutenegger, Lopez and
 Edgington, "STR: a simple and efficient algorithm for R-tree packing", 1997). The wider the ranges of an attribute, the
 less it helps to cut there.
 """
@@ -36,16 +36,16 @@ CHUNK = 512
 DEPTH = 3
 """Attributes by which conjunctions are cut into tiles, and zones of a chunk."""
 CLOSED = 0.02
-"""What a chunk costs an event that does not open it, as a share of what it costs one that does."""
+"""The cost of a chunk that an event does not open, as a share of the cost of one that it opens."""
 ZONES = DEPTH
 COLUMNS = 40
 """Attributes of a chunk that have dead bits; the others are only checked."""
 ZONE_BELOW = 0.9
-"""Share of an attribute's ranks that a zone may cover to be worth its comparison."""
+"""A zone that covers a larger share of an attribute's ranks is not worth its comparison."""
 AHEAD = 6
-"""Conjunctions between asking for one and coming to it: without, waiting for memory took half of the time."""
+"""A conjunction is prefetched so many conjunctions before its turn: else waiting for memory took half of the time."""
 PLACES = 1 << 20
-"""The most used attributes, by which conjunctions may be cut: a code of three must fit into an integer."""
+"""Only the most used attributes, so many, cut conjunctions: a code of three of them must fit into an integer."""
 _FINE = 30
 _NARROW = 1e-4
 
@@ -66,7 +66,7 @@ class ChunkPlan(NamedTuple):
 
 
 class _Runs(NamedTuple):
-    """Runs of conjunctions with the same leading attributes, and how their ranges of each of these lie."""
+    """Runs of conjunctions with the same leading attributes, and where their ranges of these attributes lie."""
 
     total: Int64s  # [r]: the number of conjunctions
     width: FloatMatrix  # [DEPTH, r]: the sum of the widths of their ranges
@@ -74,7 +74,7 @@ class _Runs(NamedTuple):
     high: Float32Matrix  # [DEPTH, r]: the highest middle of a range
 
     def joined(self, first: np.ndarray) -> _Runs:
-        """Join neighbouring runs: `first` says at which run each joined one begins."""
+        """Join adjacent runs; `first` has the first run of each joined one."""
         return _Runs(
             np.add.reduceat(self.total, first),
             np.add.reduceat(self.width, first, axis=1),
@@ -92,7 +92,7 @@ def plan_chunks(plan: Plan, mine: np.ndarray) -> ChunkPlan:
 
 
 def tiled(plan: Plan, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Order conjunctions by chunks: the conjunctions, and where each chunk begins; the last number is the end."""
+    """Order conjunctions into chunks; return them, and where each chunk begins and the last one ends."""
     if len(mine) <= CHUNK:
         return mine, np.array([0, len(mine)][: len(mine) + 1])
     uses = np.bincount(plan.items.attr, minlength=len(plan.clauses.attributes))
@@ -101,11 +101,11 @@ def tiled(plan: Plan, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     none = min(len(uses), PLACES)
     places = np.empty((DEPTH, len(mine)), np.int32)
     middles, widths = np.empty((2, DEPTH, len(mine)), np.float32)
-    _leading(mine, plan.items, place, none, plan.weights.total, places, middles, widths)
+    _find_leading(mine, plan.items, place, none, plan.weights.total, places, middles, widths)
     code = (places[0] * np.int64(none + 1) + places[1]) * (none + 1) + places[2]
-    order = _sorted(code, np.zeros(len(mine), np.int64))
+    order = _sort_by_two(code, np.zeros(len(mine), np.int64))
     code = code[order]
-    first = _starts(code)
+    first = _run_starts(code)
     count = np.diff(np.append(first, len(mine)))
     ordered = middles[:, order]
     runs = _Runs(
@@ -114,52 +114,52 @@ def tiled(plan: Plan, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         np.minimum.reduceat(ordered, first, axis=1),
         np.maximum.reduceat(ordered, first, axis=1),
     )
-    depth = _depths(code[first], runs, none + 1)
+    depth = _choose_depths(code[first], runs, none + 1)
     cut = np.int64(none + 1) ** (DEPTH - depth)
     _, group = np.unique(code[first] // cut * (DEPTH + 1) + depth, return_inverse=True)
     by_group = np.argsort(group, kind="stable")
-    members = _starts(group[by_group])
+    members = _run_starts(group[by_group])
     groups = _Runs._make(part[..., by_group] for part in runs).joined(members)
-    used = np.minimum(depth, _real(code[first], none + 1))[by_group][members]
+    used = np.minimum(depth, _count_leading(code[first], none + 1))[by_group][members]
     in_pool = (used == 0)[group].repeat(count)
-    if in_pool.any():  # there, by attribute first
+    if in_pool.any():  # conjunctions that no attribute sets apart are ordered by attribute first
         ordered[0, in_pool] = (ordered[0, in_pool] + places[0][order[in_pool]]) / (none + 1)
-    slabs = _slabs(groups, np.maximum(1, used))[1]
+    slabs = _count_slabs(groups, np.maximum(1, used))[1]
     within, starts = _cut(group.repeat(count), ordered, groups.total, slabs)
     return mine[order[within]], starts
 
 
 def _cut(group: np.ndarray, middles: np.ndarray, count: np.ndarray, slabs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cut groups into slabs, attribute by attribute, then into chunks: the order of members, where chunks begin."""
+    """Cut groups into slabs, attribute by attribute, then into chunks; return the order and where chunks begin."""
     chunks = -(-count // CHUNK)
     owner = np.repeat(np.arange(len(count)), chunks)
     number = np.arange(len(owner))
-    low = (np.cumsum(chunks) - chunks)[owner]  # the first chunk of the slab that a chunk is in, and the one behind it
+    low = (np.cumsum(chunks) - chunks)[owner]  # low .. high: the chunks of the slab to which each chunk belongs
     high = low + chunks[owner]
     first = (np.cumsum(count) - count)[owner] - (-count[owner] * (number - low) // chunks[owner])
     sizes = np.diff(np.append(first, len(group)))
     fine = (middles * (1 << _FINE)).astype(np.int64)
-    order = _sorted(group, fine[0])
+    order = _sort_by_two(group, fine[0])
     for i in range(1, DEPTH):
         size = high - low
         parts = np.clip(slabs[i - 1][owner], 1, size).astype(np.int64)
         part = (number - low) * parts // size
         low, high = low - (-part * size // parts), low - (-(part + 1) * size // parts)
-        order = order[_sorted(low.repeat(sizes), fine[i][order])]
+        order = order[_sort_by_two(low.repeat(sizes), fine[i][order])]
     return order, np.append(first, len(group))
 
 
-def _depths(code: np.ndarray, runs: _Runs, base: int) -> np.ndarray:
-    """Choose for each run how many leading attributes set it apart: as many as make an event open fewer chunks."""
-    real = _real(code, base)
-    best = _slabs(runs, real)[0]
+def _choose_depths(code: np.ndarray, runs: _Runs, base: int) -> np.ndarray:
+    """Choose for each run how many leading attributes set it apart, so that an event opens the fewest chunks."""
+    real = _count_leading(code, base)
+    best = _count_slabs(runs, real)[0]
     steps = []
     for depth in range(DEPTH - 1, -1, -1):
         code, real = code // base, np.minimum(depth, real)
-        first = _starts(code)
+        first = _run_starts(code)
         parent = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(code))))
         above, code, real = runs.joined(first), code[first], real[first]
-        joined = (_slabs(above, real)[0] / above.total)[parent] * runs.total
+        joined = (_count_slabs(above, real)[0] / above.total)[parent] * runs.total
         is_apart = best < joined
         steps.append((is_apart, parent))
         best = np.bincount(parent, np.minimum(best, joined))
@@ -171,13 +171,13 @@ def _depths(code: np.ndarray, runs: _Runs, base: int) -> np.ndarray:
     return depth_of
 
 
-def _slabs(runs: _Runs, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _count_slabs(runs: _Runs, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How many chunks an event opens if runs are cut by `used` attributes, and the number of slabs by each."""
     chunks = -(-runs.total // CHUNK)
     is_used = np.arange(DEPTH)[:, None] < used
     width = np.minimum(1.0, runs.width / runs.total)
     spread = (runs.high - runs.low).astype(np.float64)
-    # A slab more narrows a zone in proportion to spread / (slabs * width + spread): that is made equal for all.
+    # One more slab narrows a zone in proportion to spread / (slabs * width + spread): make that equal for all.
     ratio = np.where(is_used, (spread + _NARROW**2) / (width + _NARROW), 1.0)
     slabs = np.ones((DEPTH, len(chunks)))
     left = chunks.astype(np.float64)
@@ -190,19 +190,19 @@ def _slabs(runs: _Runs, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return chunks * (CLOSED + zones.prod(axis=0)), np.ceil(slabs)
 
 
-def _real(code: np.ndarray, base: int) -> np.ndarray:
-    """Count the leading attributes of each code; the last number of the base stands for none."""
+def _count_leading(code: np.ndarray, base: int) -> np.ndarray:
+    """Count the leading attributes of each code, its digits; the digit base - 1 stands for none."""
     digits = [code // base**i % base for i in range(DEPTH)]
     return np.asarray(sum(digit != base - 1 for digit in digits), np.int64)
 
 
-def _starts(values: np.ndarray) -> np.ndarray:
+def _run_starts(values: np.ndarray) -> np.ndarray:
     """Where runs of equal values begin."""
     return np.flatnonzero(np.concatenate([np.ones(1, bool), values[1:] != values[:-1]]))
 
 
-def _sorted(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
-    """The order by two numbers. These are packed into one integer with the place, as integers are sorted fastest."""
+def _sort_by_two(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
+    """Sort by two numbers; return the order. Both are packed into one integer with the place, which sorts fastest."""
     number_bits, major_bits = len(major).bit_length(), int(major.max()).bit_length()
     minor_bits = int(minor.max()).bit_length()
     spare = 63 - number_bits - major_bits
@@ -216,11 +216,11 @@ def _sorted(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _leading(
+def _find_leading(
     mine: Int64s, items: Items, place: Int64s, none: int, total: Int64s, places: Int32Matrix,
     middles: Float32Matrix, widths: Float32Matrix,
 ) -> None:  # fmt: skip
-    """Write the most used attributes of each conjunction, and the middle and the width of its range of each.
+    """Write the most used attributes of each conjunction, and the middle and the width of its range on each.
 
     Middles and widths are shares of the attribute's ranks.
     """
@@ -252,7 +252,7 @@ def _leading(
 
 @helper
 def ask_ahead(p: int, mine: Int64s, items: Items, shares: Float32s) -> None:
-    """Ask the cache for the items of a conjunction that comes soon: they lie in the order of subscriptions."""
+    """Prefetch the items of the conjunction AHEAD places behind p: items lie in the order of subscriptions."""
     if p + 2 * AHEAD < mine.size:
         prefetch(items.start, mine[p + 2 * AHEAD])
         at = items.start[mine[p + AHEAD]]
@@ -267,7 +267,10 @@ def ask_ahead(p: int, mine: Int64s, items: Items, shares: Float32s) -> None:
 def _plan_chunks(
     mine: Int64s, chunk_first: Int64s, items: Items, shares: Float32s, compact: Int32s, total: Int64s
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Per chunk the attributes that get bits, strongest first, and the narrowest zones: the fields of the plan."""
+    """Find the attributes of each chunk that get bits, strongest first, and its narrowest zones.
+
+    Returns fields of `ChunkPlan`, from `column_start` on.
+    """
     start, attr, kind, low, high, set_start, set_low, set_high = items
     count, chunks = total.size, chunk_first.size - 1
     column_start = np.zeros(chunks + 1, np.int32)
@@ -327,7 +330,7 @@ def _plan_chunks(
 
 @helper
 def _strongest_first(touched: Int32s, n: int, power: Floats) -> None:
-    """Bring the attributes that get bits to the front of the first n."""
+    """Move the COLUMNS strongest of the first n attributes to the front."""
     for i in range(min(COLUMNS, n)):
         best_at = i
         for j in range(i + 1, n):
@@ -341,7 +344,7 @@ def _insert_zone(
     zone: int, bottom: int, top: int, width: float, chunk: int, narrowest: Floats, zone_attr: Int32Matrix,
     zone_low: Int32Matrix, zone_high: Int32Matrix,
 ) -> None:  # fmt: skip
-    """Put a zone among those of its chunk, which are ordered by width, if it is narrow enough."""
+    """Insert a zone (attribute, first and last rank) into the zones of its chunk, by width, if it is narrow enough."""
     for z in range(ZONES):
         if width < narrowest[z]:
             width, narrowest[z] = narrowest[z], width

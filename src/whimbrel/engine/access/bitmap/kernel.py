@@ -1,7 +1,7 @@
-"""Who reads the arrays of chunks: blocks of events, chunk by chunk, all events of the block at each; merges; `plan`.
+"""Matches blocks of events against chunks; reads chunks back for merges and for `Index.plan`.
 
-So a chunk's bits are read once for the block. What an event finds in a chunk is a run of `Scratch.pair_row`; where it
-begins, `pair_event` has the event and the length.
+A block goes chunk by chunk, so that the bits of a chunk are read once for all its events. The rows that an event finds
+in a chunk are a run of `Scratch.pair_row`; where it begins, `pair_event` has the event and the length of the run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from whimbrel.engine.access.shared.key import Explained, Packed
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, NO_ITEM, ROW_MASK, holds, in_set
 
 FEW = 16
-"""Events up to which zones are compared one by one."""
+"""Up to so many events are compared with zones one by one."""
 _FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _MULTIPLE = -1
@@ -34,15 +34,15 @@ Sets = tuple[np.ndarray, np.ndarray, np.ndarray]
 def match_chunks(
     keys: BitmapArrays, sets: Sets, task: Task, first: int, count: int, scratch: Scratch
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the rows that the chunks give for a block of events.
+    """Find the rows of chunks that events first .. first + count of the task match.
 
-    Returns rows with their flags, and where those of each event begin; the first is -1 if a buffer is too small.
+    Returns the rows with their flags, and where the rows of each event begin; start[0] is -1 if a buffer is too small.
     """
     found, start = scratch.pair_row, np.zeros(count + 1, np.int64)
     if keys.row.size == 0:
         return found, start
     _load_block(keys, task.offsets, task.attrs, task.ranks, first, count, scratch.by_attr, scratch.by_event)
-    pairs = _match_all(keys, sets, task, first, count, scratch)
+    pairs = _match_all_chunks(keys, sets, task, first, count, scratch)
     if pairs < 0:
         start[0] = -1
     elif count == 1:
@@ -54,7 +54,7 @@ def match_chunks(
 
 @helper
 def _sort_by_event(pair_event: Int32s, pair_row: Int32s, pairs: int, start: Int64s) -> np.ndarray:
-    """The rows of the runs, event by event; `start` says where those of each begin."""
+    """Return the rows of all runs, event by event; write to `start`, all zeros, where the rows of each event begin."""
     i = 0
     while i < pairs:
         size = pair_event[i] & _LENGTH
@@ -80,11 +80,11 @@ def _load_block(
     keys: BitmapArrays, offsets: Int64s, attrs: Int32s, ranks: Int32s, first: int, count: int,
     by_attr: Int32Matrix, by_event: Int32Matrix,
 ) -> None:  # fmt: skip
-    """Write the events of the block by the attributes of the chunks.
+    """Write the values of a block for the attributes that chunks use.
 
-    `by_attr` has for each attribute the values of all events: ranks, -1 for missing, -2 - i for several, which start at
-    entry i. `by_event` has for each event the first word of its line of bits by each attribute, then its values as
-    above, and at last whether it has several for any of them.
+    `by_attr` has for each attribute the values of all events, as in `EventValues.value`. `by_event` has for each event
+    and attribute the offset of the line of bits of its value, then the values themselves, and last whether the event
+    has several values for some attribute.
     """
     used = keys.bucket_start.size - 1
     for c in range(used):
@@ -116,8 +116,8 @@ def _load_block(
 
 
 @helper
-def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: int, scratch: Scratch) -> int:
-    """Write the runs of rows that the chunks give; return how many rows, or -1 if a buffer is too small for them."""
+def _match_all_chunks(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: int, scratch: Scratch) -> int:
+    """Write the runs of rows that match in all chunks; return the number of rows, or -1 if a buffer is too small."""
     offsets, attrs, ranks = task.offsets, task.attrs, task.ranks
     used, chunks = keys.bucket_start.size - 1, keys.first.size - 1
     dead, spare = np.zeros(WORDS, np.uint64), np.zeros(WORDS, np.uint64)
@@ -130,7 +130,7 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
     place, item = keys.place, keys.items
     n = opened = candidates = 0
     for chunk in range(chunks):
-        living = _open(zone_attr, zone_low, zone_high, chunk, scratch.by_attr, count, mask, masks, alive)
+        living = _inside_zones(zone_attr, zone_low, zone_high, chunk, scratch.by_attr, count, mask, masks, alive)
         opened += living
         s0, s1 = np.int64(keys.column_start[chunk]), np.int64(keys.column_start[chunk + 1])
         p0, p1 = np.int64(keys.first[chunk]), np.int64(keys.first[chunk + 1])
@@ -162,7 +162,7 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
                     n += 1
             if n > run:
                 pair_event[run] = (e << _LENGTH_BITS) | (n - run)
-        if n > begin:  # a chunk that gives nothing costs no call: passing arrays takes longer than most chunks
+        if n > begin:  # no call for an empty chunk: passing the arrays takes longer than most chunks
             candidates += n - begin
             n = _check_runs(keys, sets, begin, n, checks, by_event, attrs, ranks, offsets[first:], pair_event, pair_row)
     scratch.counts[0] += candidates
@@ -175,9 +175,9 @@ def _check_runs(
     keys: BitmapArrays, sets: Sets, begin: int, n: int, checks: int, by_event: Int32Matrix, attrs: Int32s,
     ranks: Int32s, offsets: Int64s, pair_event: Int32s, pair_row: Int32s,
 ) -> int:  # fmt: skip
-    """Check the candidates of a chunk, from place `begin` to n, and close up the rows of those that hold.
+    """Check the candidates of a chunk, at places `begin` to n, and move the rows that hold together; return their end.
 
-    By now what they are checked with is in the cache. Returns where the rows end.
+    `checks` is what the bits of the chunk leave to check. What the checks read is in the cache by now.
     """
     place, item, rows, used = keys.place, keys.items, keys.row, keys.bucket_start.size - 1
     kept = at = begin
@@ -201,11 +201,11 @@ def _check_runs(
 
 
 @helper
-def _open(
+def _inside_zones(
     zone_attr: Int32Matrix, zone_low: Int32Matrix, zone_high: Int32Matrix, chunk: int, by_attr: Int32Matrix, count: int,
     mask: Bytes, masks: Uint64s, alive: Int32s,
 ) -> int:  # fmt: skip
-    """Write the events that lie within all zones of a chunk; return how many there are."""
+    """Write to `alive` the events that lie in all zones of a chunk; return how many. `mask` and `masks` are scratch."""
     living = 0
     if count <= FEW:
         for e in range(count):
@@ -244,9 +244,10 @@ def _or_several(
     keys: BitmapArrays, s0: int, s1: int, size: int, by_event: Int32Matrix, e: int, attrs: Int32s,
     ranks: Int32s, end: int, found: Uint64s, dead: Uint64s,
 ) -> bool:  # fmt: skip
-    """Do what `or_rows` does, for an event with lists: a conjunction is dead if every value of a list kills it.
+    """Do what `or_rows` does for an event with lists: a conjunction is dead if every value of some list kills it.
 
-    The conjunctions of the chunk have bits in the first `size` words; in the others all are dead. `dead` is scratch.
+    Writes the dead bits to `found`. The chunk uses the first `size` words; all bits of the others are dead. `dead` is
+    scratch.
     """
     used = keys.bucket_start.size - 1
     for w in range(WORDS):
@@ -292,7 +293,7 @@ def _passes(
     place: Int32Matrix, item: Int32Matrix, sets: Sets, p: int, by_event: Int32Matrix, e: int, used: int,
     attrs: Int32s, ranks: Int32s, end: int,
 ) -> bool:  # fmt: skip
-    """Whether conjunction p holds for event e of the block, by the items that bits do not decide."""
+    """Whether event e of the block passes the items of conjunction p that bits do not decide."""
     good = True
     for k in range(place[p, 0], place[p, 1]):
         packed = item[k, 0]
@@ -310,7 +311,7 @@ def _passes(
 
 
 def decode(arrays: Arrays) -> Packed:
-    """All conjunctions in chunks."""
+    """Read back all conjunctions in chunks."""
     items = arrays["bits_items"]
     packed = items[:, 0]
     attr = arrays["bits_attrs"][packed & ATTR_MASK] | (packed & ~np.int32(ATTR_MASK)) if len(packed) else packed

@@ -1,8 +1,9 @@
-"""Which conjunctions go into chunks (chunks.py), what they cost there, and the arrays of chunks.
+"""Chooses the conjunctions that go into chunks (chunks.py), estimates their cost, and lays out the arrays of chunks.
 
-Most chunks are skipped by comparing zones. In the others, an event's bucket of each attribute with bits, a *column* of
-the chunk, selects eight words of bits, 1 for "certainly dead", which are OR-ed. The conjunctions that survive are
-checked exactly. An attribute with few ranks has one bucket per rank: then its items need no check.
+Most chunks are skipped by comparing zones. In the others, each attribute with bits is a *column*: the bucket of the
+event's value selects a line of eight words, in which a bit says "this conjunction is certainly dead". The lines of all
+columns are OR-ed, and the conjunctions that survive are checked exactly. An attribute with few ranks has one bucket per
+rank: then its items need no check.
 
 Line 0 of a column is for events that lack the attribute, line b + 1 for ranks of bucket b. From line to line a bit
 changes where the range of its conjunction begins and ends.
@@ -35,24 +36,24 @@ IDENTITY = 80
 CANDIDATE_NS = 1.3
 """What a conjunction costs an event that opens its chunk, measured."""
 ZONE_NS, OPEN_NS, NEAR_NS, FAR_NS, PAIR_NS = 1.5, 80.0, 6.0, 0.8, 25.0
-"""What a chunk costs an event: its zones, opening it, each attribute whose bits are near in the cache, the square of
-the number of attributes where they are not, and a conjunction that the bits leave; measured."""
+"""What a chunk costs an event, measured: its zones; opening it; each attribute if the bits are near in the cache, or
+else the square of the number of attributes; each conjunction that survives the bits."""
 SEVERAL_NS = 900.0
 """What opening a chunk costs an event that has several values for an attribute of it, measured."""
 NEAR_BYTES = 1 << 15
-"""Bytes of a chunk's bits up to which they are near."""
+"""The bits of a chunk are near in the cache up to so many bytes."""
 CHUNK_ABOVE_NS = 0.04
-"""What a conjunction must cost by its key for a chunk to be considered."""
+"""Chunks are considered for conjunctions whose present key costs more."""
 NEARLY_ALL = 0.95
-"""Share of conjunctions that must be costly for the others to be planned with them."""
+"""If a larger share of conjunctions is that costly, all are planned as chunks."""
 LOAD_NS = 20.0
-"""What it costs an event per attribute that there are chunks at all."""
+"""What an event costs for each attribute that chunks use, before it comes to a chunk."""
 CHUNKED_NS = 1.0
-"""What a conjunction of a chunk costs an event, where its chunk is not known."""
+"""Assumed cost of a conjunction in a chunk that is not planned yet."""
 
 
 class BitmapArrays(NamedTuple):
-    """The chunks. Attributes have compact numbers here: those of the attributes that chunks use."""
+    """The chunks. The attributes that chunks use have compact numbers here."""
 
     compact: Int32s  # [A + 1]: the compact number of each attribute, or -1; derived
     bucket_start: Int32s  # [attributes + 1]: the buckets of each attribute
@@ -112,13 +113,13 @@ def bid(plan: Plan) -> None:
     in_chunk = np.full(len(plan.kind), CHUNKED_NS)
     costly = mine[plan.cost[mine] > CHUNK_ABOVE_NS]
     if len(costly) > NEARLY_ALL * len(mine):
-        costly = mine  # so that the plan of the chunks holds if all go into them
+        costly = mine  # if all go into chunks, `lay_out` can use the plan as it is
     if len(costly):
         chunks = plan_chunks(plan, costly)
         plan.notes["bitmap"] = chunks
         plan.take("bitmap", _cheaper_in_chunks(plan, chunks, in_chunk))
         in_chunk[np.isinf(plan.cost)] = CHUNKED_NS
-        if 2 * len(costly) > len(mine):  # then the others would be as they are
+        if 2 * len(costly) > len(mine):  # then the others would cost about the same in chunks
             in_chunk[plan.cost <= CHUNK_ABOVE_NS] = np.median(in_chunk[costly])
     if len(plan.of("bitmap")):
         plan.take("bitmap", plan.unpaid(in_chunk))
@@ -129,7 +130,7 @@ def bid(plan: Plan) -> None:
 
 
 def _cheaper_in_chunks(plan: Plan, chunks: ChunkPlan, in_chunk: np.ndarray) -> np.ndarray:
-    """The conjunctions that cost less in their chunks than with their keys; writes to `in_chunk` how much."""
+    """Return the conjunctions that cost less in their chunks than with their keys; write all costs to `in_chunk`."""
     mine = chunks.mine
     spent = _chunk_costs(plan, chunks)
     starts, sizes = chunks.first[:-1], np.diff(chunks.first)
@@ -157,7 +158,7 @@ def _chunk_costs(plan: Plan, chunks: ChunkPlan) -> np.ndarray:
 
 
 def _shares_by_bits(plan: Plan) -> np.ndarray:
-    """The share of events that the bits of each item admit: the members of a long list fall into nearly all buckets."""
+    """The share of events that the bits of each item admit: nearly all for a long IN, which falls into all buckets."""
     clauses, weights, shares = plan.clauses, plan.weights, plan.shares
     lists = np.flatnonzero(clauses.kind == SET)
     lists = lists[weights.total[clauses.attr[lists]] > IDENTITY]
@@ -171,7 +172,7 @@ def _shares_by_bits(plan: Plan) -> np.ndarray:
 def lay_out(plan: Plan) -> dict[str, np.ndarray]:
     """The arrays of the conjunctions in chunks, in the order of their chunks."""
     mine = plan.of("bitmap")
-    chunks = plan.notes.get("bitmap")  # they hold if the conjunctions are still those
+    chunks = plan.notes.get("bitmap")  # still valid if the conjunctions are the same
     if not isinstance(chunks, ChunkPlan) or len(chunks.mine) != len(mine) or not plan.has("bitmap", chunks.mine):
         chunks = plan_chunks(plan, mine)
     buckets = _buckets(plan.weights, chunks.attrs)
@@ -203,7 +204,7 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
 
 
 def _buckets(weights: Weights, attrs: np.ndarray) -> _Buckets:
-    """Cut the ranks of each attribute into buckets of about as many expected events; null has bucket 0 for itself."""
+    """Cut the ranks of each attribute into buckets that expect equally many events; bucket 0 is for null alone."""
     highs: list[np.ndarray] = []
     identity = np.zeros(len(attrs), bool)
     for i, attr in enumerate(attrs):
@@ -236,10 +237,10 @@ def bucket_of(rank: int, first: int, last: int, bucket_high: Int32s) -> int:
 
 @kernel
 def _fill_chunks(source: Items, shares: Float32s, plan: ChunkPlan, buckets: _Buckets, written: _Written) -> None:
-    """Set the dead bits and write the items: first those to check, most selective first, then those bits decide.
+    """Set the dead bits and write the items: first those to check, most selective first, then those that bits decide.
 
-    Of a conjunction's bits those are set where it dies or comes to life from one bucket to the next, and at last each
-    line is XOR-ed with the one before it: two bits for a range instead of one for every bucket where it is dead.
+    First only the lines are marked at which a conjunction dies or comes to life; then each line is XOR-ed with the one
+    before it. So a range costs two bits instead of one for every bucket where it is dead.
     """
     start, attr, kind, low, high, set_start, set_low, set_high = source
     mine, chunk_first, _, compact, column_start, column_attr, _, _, _, _ = plan
@@ -288,12 +289,12 @@ def _fill_chunks(source: Items, shares: Float32s, plan: ChunkPlan, buckets: _Buc
             place[p + 1, 0] = at
         for s in range(column_start[chunk], column_start[chunk + 1]):
             column_of[column_attr[s]] = -1
-            _spread(bits, offset[s], bucket_start[column_attr[s] + 1] - bucket_start[column_attr[s]], last - first)
+            _xor_lines(bits, offset[s], bucket_start[column_attr[s] + 1] - bucket_start[column_attr[s]], last - first)
 
 
 @helper
 def _insert(order: Int64s, n: int, k: int, shares: Float32s) -> None:
-    """Put item k among the first n, which are ordered by their shares."""
+    """Insert item k into the first n, which are ordered by their shares."""
     j = n
     while j > 0 and shares[order[j - 1]] > shares[k]:
         order[j] = order[j - 1]
@@ -302,8 +303,8 @@ def _insert(order: Int64s, n: int, k: int, shares: Float32s) -> None:
 
 
 @helper
-def _spread(bits: Uint64s, start: int, buckets: int, size: int) -> None:
-    """Make lines of what changes from line to line; bits beyond the size of a chunk are dead."""
+def _xor_lines(bits: Uint64s, start: int, buckets: int, size: int) -> None:
+    """XOR each line with the one before it: changes become dead bits. Bits beyond the size of a chunk are dead."""
     for p in range(size, CHUNK):
         bits[start + (p >> 6)] |= np.uint64(1) << np.uint64(p & 63)
     for word in range(start + WORDS, start + (buckets + 1) * WORDS):
@@ -320,8 +321,8 @@ def _set_bits(
     bits[base] |= bit  # line 0: the attribute is missing
     done = 0  # buckets that are written
     for i in range(lows.size):
-        x = max(done, _near(lows[i], b0, b1, bucket_high))
-        y = _near(highs[i], b0, b1, bucket_high)
+        x = max(done, _bucket_near(lows[i], b0, b1, bucket_high))
+        y = _bucket_near(highs[i], b0, b1, bucket_high)
         if x <= y:
             _toggle(bits, base, bit, x, y, b1 - b0)
             done = y + 1
@@ -329,15 +330,15 @@ def _set_bits(
 
 @helper
 def _toggle(bits: Uint64s, base: int, bit: np.uint64, first: int, last: int, buckets: int) -> None:
-    """Mark the lines of the first bucket of a range and of the one behind its last."""
+    """Mark two lines: that of the first bucket of a range, and the one behind its last bucket."""
     bits[base + (first + 1) * WORDS] ^= bit
     if last + 1 < buckets:
         bits[base + (last + 2) * WORDS] ^= bit
 
 
 @helper
-def _near(rank: int, first: int, last: int, bucket_high: Int32s) -> int:
-    """Find the bucket of a rank as `bucket_of` does, beginning where it would be if all were equally wide."""
+def _bucket_near(rank: int, first: int, last: int, bucket_high: Int32s) -> int:
+    """Return what `bucket_of` does, searching from where the bucket would be if all were equally wide."""
     b = np.int64(rank * ((last - first) / (bucket_high[last - 1] + 1.0)))
     while bucket_high[first + b] < rank:
         b += 1

@@ -1,6 +1,6 @@
-"""Hash keys read back: to conjunctions, for merges, and to what `plan` says.
+"""Reads hash keys back: as conjunctions, for merges, and in words, for `Index.plan`.
 
-A key gives back the equalities that it proves; the other items are in the records.
+The equalities that a key proves are decoded from the key; the other items are in the records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from whimbrel.engine.access.shared.records import COUNT, HEAD, record_starts, re
 
 
 def decode(arrays: Arrays) -> Packed:
-    """All conjunctions with hash keys."""
+    """Read back all conjunctions with hash keys."""
     a = arrays
     records, _ = split_records(a)
     starts = record_starts(records)
@@ -47,7 +47,7 @@ def _shapes_of(arrays: Arrays, key: np.ndarray) -> np.ndarray:
 
 @kernel
 def _find_keys(keys: Int64s, runs: Int64s, starts: Int64s, key: Int64s) -> None:
-    """Write the key of each record that stands under a key itself."""
+    """Write the key of each record that a key names directly, not by references."""
     for i in range(keys.size):
         if runs[i] & REFERENCES == 0:
             first = np.searchsorted(starts, runs[i] >> 32)
@@ -103,7 +103,7 @@ def explain(arrays: Arrays, names: Sequence[str], row: int) -> Iterator[Explaine
 
 
 def _keys_to(a: Arrays, records: np.ndarray, record: int) -> tuple[np.ndarray, np.ndarray]:
-    """The keys under which a record stands, itself or by references, and the lengths of their runs."""
+    """The keys that lead to a record, directly or by references, and the lengths of their runs."""
     keys, found = table_entries(a["hash_table"])
     refers = found & REFERENCES != 0
     start, length = found >> 32, found & (REFERENCES - 1)

@@ -1,4 +1,4 @@
-"""Matching an event against hash keys: probe the keys that it has, visit the records that they lead to."""
+"""Matches an event against hash keys: looks up every key that the event has and visits the records found there."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from whimbrel.engine.access.shared.packing import emit
 from whimbrel.engine.access.shared.records import visit
 
 RUNS_AHEAD = 3
-"""How many runs before its own the cache is asked for a run."""
-_AHEAD = 16
-"""How many look-ups before its own the cache is asked for a line."""
+"""A run is prefetched so many runs before its visit."""
+_LOOKUPS_AHEAD = 16
+"""A line of the table is prefetched so many look-ups before its own."""
 _LINES = 8
-"""Cache lines of a run that are asked for at once: the processor itself asks for what follows."""
+"""At most so many cache lines of a run are prefetched: the processor itself fetches what follows."""
 _TARGETS_AHEAD = 16
-"""How many references before its own the cache is asked for the target of a reference."""
+"""The target of a reference is prefetched so many references before its turn."""
 
 
 @inlined
@@ -62,7 +62,10 @@ def _visit_runs(
     keys: HashArrays, records: Int32s, values: EventValues, event: EventState, scratch: Scratch, runs: int,
     out: Int32s, n: int,
 ) -> int:  # fmt: skip
-    """Append the rows under the keys that were found: their records, and what references leave of theirs."""
+    """Append the rows of the first `runs` runs in `scratch.run`; return the new length, or -1 if `out` is full.
+
+    References are collected from all runs and checked together; the records of those that remain are visited.
+    """
     refs, targets, shift = keys.refs, keys.targets, keys.shift
     run, alive, coarse = scratch.run, scratch.alive, scratch.coarse
     # Not literals, for which helpers would be compiled once more.
@@ -73,7 +76,7 @@ def _visit_runs(
         if r + RUNS_AHEAD < runs:
             asked = run[r + RUNS_AHEAD]
             if asked & REFERENCES:
-                _ask_for(refs, asked >> 32, asked & (REFERENCES - 1))
+                _prefetch_run(refs, asked >> 32, asked & (REFERENCES - 1))
             else:
                 prefetch(records, asked >> 32)
         if r < 0 or n < 0:
@@ -85,7 +88,7 @@ def _visit_runs(
             continue
         while left > 0:
             if kept == alive.size:
-                kept, n = _sift(refs, targets, shift, alive, kept, coarse, values, event, out, n)
+                kept, n = _check_targets(refs, targets, shift, alive, kept, coarse, values, event, out, n)
                 if n >= 0:
                     n = visit(records, alive, listed, kept, values, event, out, n)
                 kept = np.int64(0)  # type: ignore[assignment]
@@ -96,7 +99,7 @@ def _visit_runs(
             start += size
             left -= size
     if kept and n >= 0:
-        kept, n = _sift(refs, targets, shift, alive, kept, coarse, values, event, out, n)
+        kept, n = _check_targets(refs, targets, shift, alive, kept, coarse, values, event, out, n)
         if n >= 0:
             n = visit(records, alive, listed, kept, values, event, out, n)
     scratch.counts[0] += candidates
@@ -104,15 +107,15 @@ def _visit_runs(
 
 
 @helper
-def _ask_for(refs: Int64s, first: int, count: int) -> None:
-    """Ask the cache for the first references of a run."""
+def _prefetch_run(refs: Int64s, first: int, count: int) -> None:
+    """Prefetch the first cache lines of a run of `count` references."""
     for line in range(min(_LINES, (count + 7) >> 3)):
         prefetch(refs, first + 8 * line)
 
 
 @expanded
 def _admits(span: int, c: int) -> bool:
-    """Whether a coarse rank is in a range, or there are several."""
+    """Whether coarse rank `c` is in the range that `span` packs; also true below -1, which means several values."""
     span = np.uint32(span)  # type: ignore[assignment]
     low, width = span & np.uint32(COARSE), span >> np.uint32(COARSE_BITS)
     return (np.uint32(np.uint32(c) - low) <= width) | (c < -1)  # type: ignore[return-value]
@@ -120,7 +123,7 @@ def _admits(span: int, c: int) -> bool:
 
 @helper
 def _collect(refs: Int64s, first: int, count: int, coarse: Int32s, alive: Int32s, kept: int) -> int:
-    """Append the references of a run that their first range does not rule out; return how many are listed now."""
+    """List the references of a run whose first range admits the event; return how many `alive` has now."""
     for i in range(first, first + count):  # append always, keep if inside: no branch to mispredict
         ref = np.uint64(refs[np.uint64(i)])
         alive[np.uint64(kept)] = i
@@ -129,11 +132,11 @@ def _collect(refs: Int64s, first: int, count: int, coarse: Int32s, alive: Int32s
 
 
 @helper
-def _holds(
+def _holds_for_several(
     refs: Int64s, targets: Int32Matrix, i: int, shift: Int32s, coarse: Int32s, attrs: Int32s,
     ranks: Int32s, end: int,
 ) -> bool:  # fmt: skip
-    """Whether the ranges of a reference that decides hold for an event with several values."""
+    """Whether the ranges of reference i, which decides, hold for an event with several values of some attribute."""
     for r in range(RANGES):
         c = coarse[(refs[i] >> (NUMBER_BITS * r)) & NUMBER]
         if c >= -1:
@@ -151,13 +154,14 @@ def _holds(
 
 
 @helper
-def _sift(
+def _check_targets(
     refs: Int64s, targets: Int32Matrix, shift: Int32s, listed: Int32s, count: int, coarse: Int32s,
     values: EventValues, event: EventState, out: Int32s, n: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Append the rows of listed references that decide, and leave the records of the others in the list.
+    """Check the other two ranges of listed references. Append the row of one that decides; list the record of another.
 
-    Return how many records there are, and the new length of `out`, or -1 if it is full.
+    The records replace the references in `listed`. Return how many records there are, and the new length of `out`, or
+    -1 if it is full.
     """
     if n + count > out.size:
         return np.int64(0), np.int64(-1)  # type: ignore[return-value]
@@ -172,7 +176,7 @@ def _sift(
         good = _admits(targets[i, 1], coarse[(ref >> np.uint64(NUMBER_BITS)) & np.uint64(NUMBER)])
         good &= _admits(targets[i, 2], coarse[(ref >> np.uint64(2 * NUMBER_BITS)) & np.uint64(NUMBER)])
         if event.several and target < 0:
-            if good and _holds(refs, targets, i, shift, coarse, values.attrs, values.ranks, event.end):  # type: ignore[arg-type]
+            if good and _holds_for_several(refs, targets, i, shift, coarse, values.attrs, values.ranks, event.end):  # type: ignore[arg-type]
                 n = emit(~target, event.several, values.stamp, event.epoch, out, n)
             continue
         out[np.uint64(n)] = ~target
@@ -189,8 +193,8 @@ def _probe(
 ) -> int:  # fmt: skip
     """Look up every hash key that the event has; return the number of runs found, now in `run`, or -1 if that is full.
 
-    First all keys, then all look-ups, with hints to bring the lines of those to come into the cache. Neither has a
-    branch on what an event has or a filter wants.
+    All keys are made first, then all are looked up, each line prefetched. Neither loop branches on what an event has or
+    a filter wants.
     """
     first, lines, table = keys.first, keys.lines, keys.table
     n: int = np.int64(0)  # type: ignore[assignment]
@@ -199,7 +203,7 @@ def _probe(
         if n + first[a + 1] - first[a] > run.size:
             return -1
         for s in range(first[a], first[a + 1]):
-            u = np.uint64(s)  # an index that cannot be negative is not asked whether it is
+            u = np.uint64(s)  # unsigned, so that no code checks for a negative index
             c0 = codes[np.uint64(lines[u, 4])]
             c1 = codes[np.uint64(lines[u, 5])]
             c2 = codes[np.uint64(lines[u, 6])]
@@ -220,12 +224,12 @@ def _probe(
             n += not missing
     counts[1] += n
     size = table.shape[0]
-    for i in range(_AHEAD if n > _AHEAD else n):
+    for i in range(_LOOKUPS_AHEAD if n > _LOOKUPS_AHEAD else n):
         prefetch(table, np.int64(line_of(run[i], size)) * 2 * LINE)
     hits = np.int64(0)
     for i in range(n):
-        if i + _AHEAD < n:
-            prefetch(table, np.int64(line_of(run[i + _AHEAD], size)) * 2 * LINE)
+        if i + _LOOKUPS_AHEAD < n:
+            prefetch(table, np.int64(line_of(run[i + _LOOKUPS_AHEAD], size)) * 2 * LINE)
         found = find(table, run[i])
         run[np.uint64(hits)] = found
         hits += found != 0
@@ -237,12 +241,12 @@ def _keys_of_several(
     shape: Int32s, base: int, radix: Int64s, factor: Int64s, table: Int64Matrix, value: Int32s,
     attrs: Int32s, ranks: Int32s, end: int, run: Int64s, n: int,
 ) -> int:  # fmt: skip
-    """Append the keys of a shape of three attributes for an event with several values; their number, or -1."""
+    """Append the keys of a shape for all combinations of an event's values; return their number, or -1 if too many."""
     a, b, c = shape[0], shape[1], shape[2]
     none: int = np.int32(0)  # type: ignore[assignment]
     v0, v1, v2 = value[a], value[b] if b >= 0 else none, value[c] if c >= 0 else none
     combinations = _count_values(v0, attrs, end) * _count_values(v1, attrs, end) * _count_values(v2, attrs, end)
-    if combinations >= table.size:  # long lists: rather ask for every key whether the event has it
+    if combinations >= table.size:  # long lists: it costs less to test every key of the table
         return _known_keys(
             table, base, radix, _sorted_codes(v0, factor[0], attrs, ranks, end),
             _sorted_codes(v1, factor[1], attrs, ranks, end), _sorted_codes(v2, factor[2], attrs, ranks, end), run, n,
@@ -277,7 +281,7 @@ def _known_keys(
     table: Int64Matrix, base: int, radix: Int64s, values0: Int64s, values1: Int64s, values2: Int64s,
     run: Int64s, n: int,
 ) -> int:  # fmt: skip
-    """Append the keys of a shape whose codes are among the values; return their number, or -1 if `run` is full."""
+    """Append the keys of the table whose codes are among the sorted values; return their number, or -1 if too many."""
     for at in range(table.shape[0] * LINE):
         key = table[at // LINE, at % LINE]
         rest = key - base
@@ -316,7 +320,7 @@ def _count_values(v: int, attrs: Int32s, end: int) -> int:
 
 @helper
 def _sorted_codes(v: int, factor: int, attrs: Int32s, ranks: Int32s, end: int) -> np.ndarray:
-    """The codes of all values of an attribute."""
+    """The sorted codes of all values of an attribute."""
     codes = np.empty(_count_values(v, attrs, end), np.int64)
     for i in range(codes.size):
         codes[i] = _code(ranks[-2 - v + i] if v < 0 else v, factor)

@@ -4,10 +4,10 @@ An equality puts its rank into a key, an IN each of its members, a range the buc
 of a key is an attribute by rank or by bucket: 2 * attribute + 1, or + 2 by bucket. A *key shape* is the set of parts of
 a key; its code is one integer.
 
-The table has exact 64-bit keys, each with the run of records or references that stands under it. A line of the table is
-a cache line: four keys, -1 for none, then their four runs. A key lies in the line that its hash names, or in the first
-line after it that had a free place; a search ends at a line with a free place. Most searches read one line, and they do
-the same there whether they find the key or not.
+The table has exact 64-bit keys, each with its run of records or references. A line of the table is a cache line: four
+keys, -1 for none, then their four runs. A key is in the line that its hash names, or in the first line after it that
+had a free place; a search ends at a line with a free place. Most searches read one line, and do the same work there
+whether they find the key or not.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from whimbrel.ranks.clauses.clauses import SET, Clauses
 PROBE_NS, CANDIDATE_NS = 30.0, 9.0
 """What a probe and a candidate cost, measured; only ratios matter."""
 ENTRY_NS, MEMBER_NS = 0.01, 0.001
-"""The price of one more entry of a conjunction: memory that fewer candidates must be worth. Members of a long IN are
-cheaper: the segment stores them anyway."""
+"""The price of the memory of one more entry of a conjunction, and of one more member of a long IN, which is cheaper
+because the segment stores the members anyway."""
 BUCKETS = 16
 """Buckets of an attribute in a key, at most."""
 PRODUCTS = 16
-"""Entries of one conjunction, at most, where several items of its key have more than one each."""
+"""Entries of one conjunction, at most, if several items of its key need more than one each."""
 ENTRIES = 1 << 26
-"""Entries of all sets of a segment that may be in keys: 20 bytes each, and less than 32 bits number them."""
+"""Entries of all sets that keys may use in a segment, at most: each takes 20 bytes and a number below 32 bits."""
 REPEATED = 8.0
-"""Probes of a key with two members of one list: one for each pair of values that an event has, typically."""
+"""Assumed probes of a key with two members of one list: one for each pair of the event's values."""
 KEY_BITS = 50.0
-"""Bits of a hash key: the product of the codes of its attributes must stay below."""
+"""Bits of a hash key, at most: the product of the numbers of codes of its attributes must fit."""
 ITEMS = 8
 """Items of a conjunction that are considered for its key: the most selective ones."""
 _ATTRIBUTES = 1 << 20
@@ -74,7 +74,7 @@ class KeyItems(NamedTuple):
 
 
 def bucket_factor(total: np.ndarray) -> np.ndarray:
-    """Per attribute the factor f with which (rank * f) >> 32 is the bucket of a rank."""
+    """The factor f of each attribute: (rank * f) >> 32 is the bucket of a rank. `total` is the number of ranks."""
     factor: np.ndarray = (np.minimum(BUCKETS, total) << 32) // np.maximum(1, total)
     return factor
 
@@ -91,7 +91,7 @@ def key_source(plan: Plan) -> KeySource:
 
 
 def _members(clauses: Clauses) -> np.ndarray:
-    """Count the members of each set; 0 where it has ranges, or where lists of its length are too many."""
+    """Count the members of each set; 0 if it has ranges, or if sets of its length would need too many entries."""
     lengths = np.diff(clauses.set_start)
     wider = np.append(0, np.cumsum(clauses.set_high - clauses.set_low, dtype=np.int64))[clauses.set_start]
     members = np.where(np.diff(wider) == 0, lengths, 0)
@@ -113,7 +113,7 @@ def _below(weights: Weights, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 @helper
 def no_items() -> KeyItems:
-    """An empty list with capacity for the items of a conjunction."""
+    """Buffers for the items of one conjunction."""
     return KeyItems(
         np.empty(ITEMS + 1, np.int64), np.empty(ITEMS + 1), np.empty(ITEMS + 1, np.int64),
         np.empty(ITEMS + 1, np.int64), np.empty(ITEMS + 1),
@@ -157,7 +157,7 @@ def key_items(c: int, source: KeySource, found: KeyItems) -> int:
 
 @helper
 def are_too_many(one: int, two: int) -> bool:
-    """Whether a key of two parts has too many entries, given those of each part."""
+    """Whether a key of two parts needs too many entries, given the entries of each part."""
     return one > 1 and two > 1 and one * two > PRODUCTS
 
 
@@ -201,7 +201,7 @@ def shape_table(known: np.ndarray) -> np.ndarray:
 
 @helper
 def place_of(table: Int32s, known: Int64s, code: int) -> int:
-    """The place of a code in the table, or, if it is not there, where it belongs."""
+    """The place of a code in a shape table: where it is, or else where it would be inserted."""
     mask = table.size - 1
     at = np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
     while table[at] != 0 and known[table[at] - 1] != code:
@@ -216,7 +216,7 @@ def _fill_shapes(table: Int32s, known: Int64s, count: int) -> None:
 
 
 def make_table(keys: np.ndarray, runs: np.ndarray) -> np.ndarray:
-    """The table of different keys, not negative, with the run of each."""
+    """Build the table of distinct keys, none negative, with the run of each."""
     lines = max(2, -(-len(keys) // USUAL))
     table = at_line_start(lines * 2 * LINE).reshape(lines, 2 * LINE)
     table[:] = -1

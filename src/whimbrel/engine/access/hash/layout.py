@@ -1,16 +1,15 @@
-"""The arrays of hash keys: one table of exact 64-bit keys, and under each key a run of records or references.
+"""The arrays of hash keys: one table of exact 64-bit keys, and for each key a run of records or references.
 
-A key is base + the codes of its attributes in mixed radix; a code is a rank or, for a range, a bucket of ranks. Under a
-key stands a run of records (shared/records.py): groups of conjunctions with the residual items that the key does not
-prove. Where a key shape has conjunctions with several keys (IN, ranges), its records have all items, and under a key
-stands a run of references to records.
+A key is base + the codes of its attributes in mixed radix; a code is a rank or, for a range, a bucket of ranks. A key
+leads to a run of records (shared/records.py): groups of conjunctions with the items that the key does not prove. If
+some conjunction of a key shape has several keys (IN, ranges), the records of the shape have all items, and each key
+leads to a run of references to records.
 
-A *reference* has three attributes, by the numbers that they have in references, with a range of *coarse* ranks each,
-ranks that are shortened to 16 bits. An event outside one of them need not visit the record. Where the key and the
-ranges say all that the record does, and it has a single row that no other conjunction has, the reference *decides*: it
-names the row in place of the record. It lies in two arrays. `refs`, an int64 each, has the attributes and the first
-range, all that most events read; `targets`, three int32 each, has the place of the record, or the row, complemented,
-and the other two ranges.
+A *reference* has three ranges, each with the number of its attribute. The ranges are in *coarse* ranks, shortened to 16
+bits. An event outside one of them need not visit the record. If the key and the ranges prove all items of the record,
+and the record has a single row that no other conjunction has, the reference *decides*: it holds the row in place of the
+record. References are two arrays. `refs`, an int64 each, has the attributes and the first range, all that most events
+read. `targets`, three int32 each, has the place of the record, or the complement of the row, and the other two ranges.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class HashArrays(NamedTuple):
     radix: Int64Matrix  # [shapes, 3]: what the code of each attribute is multiplied by
     factor: Int64Matrix  # [shapes, 3]: the factor of buckets, 0 where the code is the rank
     first: Int32s  # [A + 1]: the shapes that have an attribute as their first
-    table: Int64Matrix  # [lines, 8]: see table.py
+    table: Int64Matrix  # [lines, 8]: see keys.py
     refs: Int64s  # the references
     targets: Int32Matrix  # [n, 3]
     shift: Int32s  # [A]: by how many bits references shorten the ranks of an attribute
@@ -78,7 +77,7 @@ HASH = KeyArrays(
 
 
 class _Shapes(NamedTuple):
-    """The key shapes, and per conjunction its shape, the items of its key, and how many keys it has."""
+    """The key shapes, and for each conjunction its shape, the items of its key, and the number of its keys."""
 
     parts: Int64Matrix  # [s, 3]: 2 * attribute, + 1 by bucket; -1 for none
     present: Bools  # [s]: whether the key is the presence of the attribute
@@ -96,7 +95,7 @@ class _Codes(NamedTuple):
 
 
 def lay_out(plan: Plan) -> dict[str, np.ndarray]:
-    """The arrays of the conjunctions with hash keys; their records go to those of the plan."""
+    """The arrays of the conjunctions with hash keys; appends their records to `plan.records`."""
     mine, keys, weights, rows = plan.of("hash", "present"), plan.keys, plan.weights, plan.rows
     attributes = len(plan.clauses.attributes)
     is_present = plan.kind[mine] == plan.kinds.index("present")
@@ -106,7 +105,7 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
         sizes, radix = _radixes(shapes.parts, shapes.present, weights.total)
         if sizes.astype(np.float64).sum() < 2.0**62:
             break
-        keys[mine, 1:] = -1  # thousands of wide shapes: one attribute per key
+        keys[mine, 1:] = -1  # thousands of wide shapes do not fit into 64 bits: one attribute per key does
     codes = _Codes(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), radix, factor)
     bucketed = (shapes.parts >= 0) & (shapes.parts & 1 == 1)
     refers = bucketed.any(axis=1)  # a bucket does not prove its range
@@ -171,7 +170,7 @@ def _shapes(source: Items, mine: np.ndarray, is_present: np.ndarray, keys: np.nd
 def _fill_shapes(mine: Int64s, keys: Int64Matrix, source: Items, factor: Int64s, made: _Shapes, codes: Int64s) -> int:
     """Write `shape`, `items` and `entries` of each conjunction; number shapes as they come, and return how many.
 
-    `made.present` says here which conjunctions are filed by the presence of an attribute.
+    `made.present` says here which conjunctions have the presence of an attribute as their key.
     """
     _, attr, kind, low, high, set_start, _, _ = source
     parts, is_present, shape, items, entries = made
@@ -245,7 +244,7 @@ def _fill_first_keys(shapes: _Shapes, source: Items, codes: _Codes, key: Int64s)
 
 
 def _all_keys(source: Items, heads: np.ndarray, shapes: _Shapes, codes: _Codes) -> np.ndarray:
-    """All keys of each group, given by one conjunction of it."""
+    """All keys of each group; `heads` has one conjunction of each."""
     entries = shapes.entries[heads]
     ends = np.cumsum(entries)
     key = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
@@ -258,7 +257,7 @@ def _fill_keys(
     order: Int64s, start: Int64s, heads: Int64s, shapes: _Shapes, source: Items, all_codes: _Codes,
     key: Int64s,
 ) -> None:  # fmt: skip
-    """Write the keys of each group from its start on; groups come in the order of conjunctions, as their items lie."""
+    """Write the keys of each group from its start on. `order` visits groups as their items lie in memory."""
     _, attr, kind, low, high, set_start, set_low, _ = source
     shape, items = shapes.shape, shapes.items
     base, radix, factor = all_codes
@@ -290,13 +289,13 @@ def _fill_keys(
 
 
 def coarse_shifts(total: np.ndarray) -> np.ndarray:
-    """Per attribute by how many bits a rank is shortened to fit into the 16 bits that it has in a reference."""
+    """By how many bits the ranks of each attribute are shortened to fit into the 16 bits of a coarse rank."""
     shift: np.ndarray = np.maximum(0, np.ceil(np.log2(np.maximum(1, total))).astype(np.int32) - COARSE_BITS)
     return shift
 
 
 def _attribute_numbers(groups: Groups, attributes: int) -> np.ndarray:
-    """The number of each attribute in references, from 1 on; beyond NUMBER, the least used share NUMBER + 1."""
+    """Number attributes for references, from 1 on, the most used first; those beyond NUMBER all get NUMBER + 1."""
     used = np.bincount(groups.items[:, 0] & ATTR_MASK, minlength=attributes)
     order = np.argsort(-used, kind="stable") if attributes > NUMBER else np.arange(attributes)
     numbers = np.full(attributes, NUMBER + 1, np.int32)
@@ -309,7 +308,11 @@ def _fill_references(
     first: Int32s, item_start: Int32s, items: Int32Matrix, keys: Int64Matrix, source: Items, rows: Int32s,
     place: Int64s, shift: Int32s, numbers: Int32s, refs: Int64s, targets: Int32Matrix,
 ) -> None:  # fmt: skip
-    """Write `refs` and `targets` of groups, given the items of their keys, the rows of their conjunctions, places."""
+    """Write `refs` and `targets` of groups.
+
+    `first`, `item_start` and `items` are those of `Groups`; `keys` has the items of each group's key, `rows` the row of
+    each conjunction, `place` the place of each group's record.
+    """
     _, attr, kinds, lows, highs, set_start, set_low, set_high = source
     spans = np.empty(RANGES, np.int64)
     proven = np.empty((keys.shape[1], 3), np.int32)
@@ -320,7 +323,7 @@ def _fill_references(
             prefetch(kinds, soon)
             prefetch(lows, soon)
             prefetch(highs, soon)
-        count = 0  # of the items that the key proves: equalities, and an IN that is filed by its members
+        count = 0  # the items that the key proves: equalities, and an IN with a key for each member
         for i in range(keys.shape[1]):
             k = keys[g, i]
             if k >= 0 and (kinds[k] == SET or lows[k] == highs[k]):
@@ -355,7 +358,7 @@ def _fill_references(
 
 
 def _runs(key: np.ndarray, place: np.ndarray, flag: int) -> tuple[np.ndarray, np.ndarray]:
-    """The different keys, and the run of each: where it starts, its length and the flag. Equal keys are neighbours."""
+    """The distinct keys of an array in which equal keys are adjacent, and the run of each: start, length and flag."""
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(key)), bool), key[1:] != key[:-1]]))
     lengths = np.diff(np.append(starts, len(key)))
     return key[starts], (place[starts] << 32) | lengths | flag

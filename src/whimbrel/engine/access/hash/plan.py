@@ -1,11 +1,11 @@
-"""Which conjunctions get a hash key, and which one: the items that an event must hit to reach the conjunction.
+"""Chooses the conjunctions that get a hash key, and the items of each key.
 
-A key has one, two or three items (keys.py), or it is the presence of an attribute that few events have. A
-conjunction with an IN or a range in its key is filed under several keys.
+A key has one, two or three items (keys.py), or it is the presence of an attribute that few events have. A conjunction
+with an IN or a range in its key has several keys.
 
-An event probes every key shape whose attributes it has, so a shape must save more candidates than its probe costs. That
-is weighed on a sample of the conjunctions: the shapes that pay least are dropped first, half of them at a time, as
-their conjunctions turn to other shapes. The conjunctions of a shape are a group of the plan.
+An event probes every key shape whose attributes it has, so a shape must save more candidates than its probe costs. A
+sample of the conjunctions decides: the shapes that pay least are dropped, half of them at a time, and their
+conjunctions turn to other shapes. The conjunctions of a shape are a group of the plan.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _ROUNDS = 24
 
 
 def claim(plan: Plan) -> None:
-    """File conjunctions that ask for a value of a rare attribute by its presence; a hash key may cost less."""
+    """Take conjunctions that need a value of a rare attribute: its presence is their key, unless a bid costs less."""
     is_present = np.zeros(len(plan.kind), np.bool_)
     _find_rare(np.flatnonzero(plan.open), plan.items, plan.weights.present, plan.keys, plan.cost, is_present)
     plan.take("present", is_present)
 
 
 def bid(plan: Plan) -> None:
-    """Find the hash key of every conjunction that has one which costs less than the key that it has."""
+    """Take every conjunction for which some hash key costs less than its present key."""
     mine = np.flatnonzero(plan.open)
     source = key_source(plan)
     equals = plan.count_equals(mine)
@@ -60,7 +60,7 @@ def bid(plan: Plan) -> None:
     options = _sample_options(mine[::step].copy(), equals[::step].copy(), source)
     pays = _paying_shapes(options, float(step))
     known, price = options.known, options.price
-    singles = known <= 1 << 21  # an attribute alone may be a key if nothing is known of it
+    singles = known <= 1 << 21  # shapes of one attribute, allowed unless the sample speaks against them
     refused = np.zeros(2 * len(plan.weights.present) + 1, np.bool_)
     refused[known[singles & ~pays]] = True
     known, price = known[~singles & pays], price[~singles & pays]
@@ -75,15 +75,15 @@ class _Options(NamedTuple):
     """The keys that sampled conjunctions may have, and the shapes of these keys."""
 
     counts: Int64s  # [m]: how many options each conjunction has
-    shape: Int32s  # [o]: the shape of each option; those of a conjunction come by cost
+    shape: Int32s  # [o]: the shape of each option; the options of a conjunction are sorted by cost
     cost: Floats  # [o]: what it costs an event
     known: Int64s  # [s]: the code of each shape
     price: Floats  # [s]: what its probe costs an event
-    saved: Floats  # [s]: what it would save if there were no other
+    saved: Floats  # [s]: what it would save if it were the only shape
 
 
 def _sample_options(mine: np.ndarray, equals: np.ndarray, source: KeySource) -> _Options:
-    """The options of these conjunctions, each of which stands for so many equal ones."""
+    """The options of these conjunctions; `equals` says how many equal ones each stands for."""
     items = np.minimum(source.start[mine + 1] - source.start[mine], ITEMS)
     most = int((items * (items + 1) // 2 + (items == 3) + 4 * (items > 3)).sum())
     made = _Options(
@@ -102,7 +102,7 @@ def _sample_options(mine: np.ndarray, equals: np.ndarray, source: KeySource) -> 
 
 @kernel
 def _all_options(mine: Int64s, equals: Float32s, source: KeySource, made: _Options) -> tuple[int, int]:
-    """Write the options of all conjunctions, and number shapes as they come. Return how many there are of both."""
+    """Write the options of all conjunctions, and number shapes as they come; return how many options and shapes."""
     counts, shapes, costs, known, price, saved = made
     found = no_items()
     item, share, entries, part, bits = found
@@ -160,7 +160,7 @@ def _all_options(mine: Int64s, equals: Float32s, source: KeySource, made: _Optio
 
 
 def _paying_shapes(options: _Options, scale: float) -> np.ndarray:
-    """Mark the shapes that save more than their probes cost; a sampled conjunction stands for `scale` ones."""
+    """Mark the shapes that save more than their probes cost; each sampled conjunction counts `scale` times."""
     price, saved = options.price, options.saved
     kept = np.ones(len(price), np.bool_)
     alone = saved / max(1e-9, float(saved.max(initial=0)))
@@ -172,7 +172,7 @@ def _paying_shapes(options: _Options, scale: float) -> np.ndarray:
         weak = np.flatnonzero(kept & (gain < price))
         if not len(weak):
             break
-        worth = gain[weak] / price[weak] + 1e-3 * alone[weak] - (price[weak] > PROBE_NS)  # first those of many probes
+        worth = gain[weak] / price[weak] + 1e-3 * alone[weak] - (price[weak] > PROBE_NS)  # many probes go first
         drop = np.argsort(worth, kind="stable")
         kept[weak[drop[: len(weak) if turn == _ROUNDS - 1 else (len(weak) + 1) // 2]]] = False
     return kept

@@ -1,1 +1,1 @@
-"""What all access keys use: expected events, items, records, rows."""
+"""Code that several access keys use: the plan, the arrays of kernels, packed rows and items, records."""

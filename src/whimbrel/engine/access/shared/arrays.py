@@ -15,7 +15,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class Items(NamedTuple):
-    """The items of conjunctions as the kernels of planning read them; see `Clauses` for what each array is."""
+    """The items of conjunctions, for the kernels that plan; `Clauses` explains each array."""
 
     start: Int64s
     attr: Int32s
@@ -40,8 +40,8 @@ class SharedArrays(NamedTuple):
 class EventValues(NamedTuple):
     """The values of the event that is being matched. One tuple serves all events of a block: making one is not free.
 
-    `value` has for each attribute a rank, -1 if the event lacks it, or -2 - i for several values: those from entry i of
-    `attrs` and `ranks` on that have the same attribute.
+    `value[a]` is the rank of attribute a, -1 if the event lacks it, or -2 - i if the event has several values of it.
+    These begin at entry i of `attrs` and `ranks` and go on as long as the attribute stays the same.
     """
 
     sets: tuple[np.ndarray, np.ndarray, np.ndarray]  # set_start, set_low and set_high of the segment
@@ -54,7 +54,7 @@ class EventValues(NamedTuple):
 class EventState(NamedTuple):
     """Numbers about the event that is being matched."""
 
-    attributes: int  # how many attributes it has: the first of `Scratch.present`
+    attributes: int  # how many attributes it has; they are the first ones of `Scratch.present`
     end: int  # where its entries end
     several: bool  # whether it has several values for some attribute
     epoch: int  # its number, for `EventValues.stamp`
@@ -64,15 +64,15 @@ class Scratch(NamedTuple):
     """Buffers that one thread writes while it matches; reused from block to block."""
 
     value: Int32s  # [A]: see `EventValues`; all -1 between events
-    coarse: Int32s  # [A + 1]: values as references have them, by number (hash/layout.py); the first is 0
+    coarse: Int32s  # [A + 1]: coarse ranks by the number of an attribute in references (hash/layout.py); the first is 0
     codes: Int32s  # [2 A + 1]: 0, then the rank and the bucket of each attribute, -1 missing, -2 several
     present: Int32s  # [A]: the attributes that the event has
     stamp: Uint32s  # [rows]: the last event that reported a row
     epoch: Uint32s  # [1]: the number of the last event
     by_attr: Int32Matrix  # [attributes of chunks, block]: the values of a block by attribute (bitmap/kernel.py)
     by_event: Int32Matrix  # [block, 2 x attributes of chunks + 1]: the same by event
-    alive: Int32s  # [block]: the events that open a chunk, or the references or signatures that are left
-    pair_event: Int32s  # [p]: where the rows of an event begin: the event, and how many rows it has
+    alive: Int32s  # [block]: the events that open a chunk, or the references or signatures not yet ruled out
+    pair_event: Int32s  # [p]: where a run of rows begins in `pair_row`: its event, then its length
     pair_row: Int32s  # [p]: the rows that chunks give
     run: Int64s  # [p]: the hash keys of an event, then the runs under them
     counts: Int64s  # [4]: candidates, probes, chunks opened, verifications

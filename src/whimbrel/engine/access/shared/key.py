@@ -1,7 +1,6 @@
-"""What an access key is: one object for each, which its package exports as `KEY` and the registry lists.
+"""The interface of an access key. The package of each key exports one `AccessKey` as `KEY`; the registry lists them.
 
-The planner, the layout of segments, the kernel of matching, merging and explaining ask these objects and name no key
-themselves.
+Planner, segments, matching kernel, merges and `Index.plan` use these objects only, so none of them names a key.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ class Packed(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """How one conjunction is filed."""
+    """How one conjunction is indexed."""
 
     key: str  # the name of the key: hash, present, sorted, bitmap, signature
     attrs: list[int]  # the attributes of the key
-    facts: dict[str, object]  # what else `plan` says of it
-    ranges: list[list[RankRange]]  # an event reaches it that has a rank in each range of one of these lists
-    candidate_ns: float  # what it costs an event that reaches it
+    facts: dict[str, object]  # more that `Index.plan` reports
+    ranges: list[list[RankRange]]  # an event reaches the conjunction if it has a rank in every range of one list
+    candidate_ns: float  # the cost for an event that reaches it
 
 
 def _nothing(arrays: Arrays) -> dict[str, np.ndarray]:
@@ -52,8 +51,8 @@ class KeyArrays:
 
     name: type
     prefix: str  # of the stored names
-    stored: dict[str, str] = field(default_factory=dict)  # the stored name without prefix, where it is another
-    derive: Callable[[Arrays], dict[str, np.ndarray]] = _nothing  # the arrays that are made when a segment is opened
+    stored: dict[str, str] = field(default_factory=dict)  # stored names, without prefix, that differ from the field's
+    derive: Callable[[Arrays], dict[str, np.ndarray]] = _nothing  # computes, at opening, the arrays that are not stored
 
     @cached_property
     def kind(self) -> TupleOfArrays:
@@ -89,16 +88,16 @@ class AccessKey:
     A key has either `match_event` or `match_block`, both `inlined` helpers.
     """
 
-    names: tuple[str, ...]  # of the kinds that `Plan.take`, `stats` and `plan` tell apart
+    names: tuple[str, ...]  # the kinds of key in `Plan.take`, `Index.stats` and `Index.plan`
     arrays: KeyArrays  # the arrays that kernels read
-    lay_out: Callable[[Plan], dict[str, np.ndarray]]  # the arrays of its conjunctions, by their stored names
-    decode: Callable[[Arrays], Packed]  # the conjunctions that have this key
-    explain: Callable[[Arrays, Sequence[str], int], Iterator[Explained]]  # given the names of attributes, and a row
-    claim: Callable[[Plan], None] = _pass  # take conjunctions before prices are compared
-    bid: Callable[[Plan], None] = _pass  # take conjunctions that cost less with this key than with the one they have
+    lay_out: Callable[[Plan], dict[str, np.ndarray]]  # returns the arrays of its conjunctions, by their stored names
+    decode: Callable[[Arrays], Packed]  # returns its conjunctions
+    explain: Callable[[Arrays, Sequence[str], int], Iterator[Explained]]  # takes the names of attributes, and a row
+    claim: Callable[[Plan], None] = _pass  # takes conjunctions before prices are compared
+    bid: Callable[[Plan], None] = _pass  # takes conjunctions that cost less with this key than with their present one
     match_event: Callable[..., Any] | None = None
     """(its arrays, SharedArrays, EventValues, EventState, Scratch, out, n): append the rows that an event reaches to
-    `out`, which has n; return the new length, or -1 if `out` is full."""
+    `out`, which holds n rows; return the new length, or -1 if `out` is full."""
     match_block: Callable[..., Any] | None = None
-    """(its arrays, the sets of ranks, Task, first, count, Scratch): the rows with flags that a block of events reaches,
-    and where those of each event begin; the first of these is -1 if a buffer is too small."""
+    """(its arrays, the sets of ranks, Task, first, count, Scratch): return the rows, with flags, that events first ..
+    first + count reach, and where the rows of each event begin; start[0] is -1 if a buffer is too small."""

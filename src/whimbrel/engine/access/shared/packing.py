@@ -1,8 +1,8 @@
 """How rows and items are packed into int32, and the helpers that read them.
 
-A row, the number of a subscription's version, has two flags in its high bits. An item, what a key does not prove of a
-conjunction, is three int32: its attribute with its kind in bits 28 and 29, and the first and last rank of a range, or
-the number of a set and its mask.
+A row (the number of a subscription's version) carries two flags in its high bits. An item is a test of one attribute
+that the key of a conjunction does not prove. It takes three int32: the attribute, with the kind of the item in bits 28
+and 29, then the first and last rank of a range, or the number of a set of ranks and its mask.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from whimbrel.compiled.array_types import Int32s, Int64s, Uint32s
 from whimbrel.compiled.jit import expanded, helper, inlined, kernel, quick_kernel
 
 VERIFY_BIT = 1 << 29
-"""The filter itself has the last word: ranks do not decide."""
+"""Ranks do not decide: the filter itself must be evaluated."""
 SHARED_BIT = 1 << 30
 """Other conjunctions have the same row, so an event may reach it twice."""
 ROW_MASK = VERIFY_BIT - 1
 """The largest row: the flags have the bits above it."""
 FEW = 64
-"""Rows that are sorted by insertion, at most."""
+"""At most so many rows are sorted by insertion."""
 
 KIND_SHIFT = 28
 ATTR_MASK = (1 << KIND_SHIFT) - 1
 NO_ITEM = 2 << KIND_SHIFT
-"""Packed attributes from here on belong to items that ask for no value inside."""
+"""Packed attributes from here on belong to negated items, which hold if no value lies in the range or set."""
 
 
 @expanded
@@ -45,11 +45,11 @@ def holds(
     sets: tuple[Int32s, Int32s, Int32s], kind: int, low: int, high: int, v: int, attrs: Int32s,
     ranks: Int32s, end: int,
 ) -> bool:  # fmt: skip
-    """Whether an item holds for value `v` of an event, as `EventValues` has it."""
+    """Whether an item holds for an event; `v` is `EventValues.value` of its attribute, `end` where its entries end."""
     if v >= 0:
         if kind & 1 == 0:
             return (low <= v <= high) == (kind < 2)
-        # `high` is the set's mask: it shows for most ranks that they are outside.
+        # `high` is the set's mask: it rules out most ranks without a search.
         return ((high >> ((v >> 1) & 31)) & 1 == 1 and in_set(sets, low, v)) == (kind < 2)
     if v == -1:
         return kind >= 2
@@ -64,7 +64,7 @@ def holds(
 
 @helper
 def emit(packed: int, several: bool, stamp: Uint32s, epoch: int, out: Int32s, n: int) -> int:
-    """Append a row, once per event where an event may reach it twice; return the new length, or -1 if `out` is full."""
+    """Append a row unless this event has it already; return the new length, or -1 if `out` is full."""
     if several or packed & SHARED_BIT:
         row = packed & ROW_MASK
         if stamp[row] == epoch:
@@ -93,7 +93,7 @@ def append_rows(
 
 @kernel
 def leave_out_dead(offsets: Int64s, rows: Int32s, died: Int32s, version: int) -> int:
-    """Drop the rows that had died at that version, event by event, in place; return how many are left. Flags stay."""
+    """Drop the rows that are dead at a version, in place, and fit the offsets; return how many are left. Flags stay."""
     kept = 0
     begin = offsets[0]
     for event in range(offsets.size - 1):
@@ -110,7 +110,7 @@ def leave_out_dead(offsets: Int64s, rows: Int32s, died: Int32s, version: int) ->
 
 @quick_kernel
 def sort_by_place(rows: Int32s, moved: Int32s) -> None:
-    """Sort a few rows by their places, in place; moved[row] leads from a row to its place."""
+    """Sort a few rows by their places, in place; the place of a row is row + moved[row]."""
     for i in range(1, rows.size):
         row = rows[i]
         place = row + moved[row]

@@ -1,7 +1,7 @@
-"""What keys know when they are chosen: conjunctions, what events are expected to be like, and who has which key.
+"""The plan of a segment: its conjunctions, the expected events, and the access key that each conjunction has so far.
 
-Weights say how often events have an attribute and where its values fall: from a sample of events when there is one,
-else every rank of an attribute is taken as equally likely.
+Weights say how often events have an attribute and where its values fall. They come from a sample of events; without
+one, every rank of an attribute counts as equally likely.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from whimbrel.engine.access.shared.packing import SHARED_BIT, VERIFY_BIT
 from whimbrel.ranks.clauses.clauses import SHARED, VERIFY, Clauses
 
 ATTRIBUTES_PER_EVENT = 64.0
-"""How many attributes an event is taken to have where there is no sample."""
+"""Assumed number of attributes of an event, without a sample."""
 
 LINK_SHARE = 0.9
-"""The share of events for which a comparison of two attributes is taken to hold where there is no sample: anything else
+"""Assumed share of events for which a comparison of two attributes holds, without a sample: so high that any other item
 is a better key."""
 NO_KEY = 255
 """The kind of a conjunction that has no key yet."""
@@ -31,7 +31,7 @@ UNKEYED_NS = 9.0
 
 
 class Weights(NamedTuple):
-    """How likely an event's value falls into some ranks of an attribute.
+    """The probability that the value of an event falls into given ranks of an attribute.
 
     Without a sample `cumulative` is empty, and all ranks of an attribute are equally likely.
     """
@@ -79,10 +79,10 @@ def item_shares(clauses: Clauses, weights: Weights) -> np.ndarray:
 
 @dataclass
 class Plan:
-    """The key of every conjunction, while the keys take them one after the other, and what it costs an event.
+    """The key of every conjunction and its cost per event, while access keys take conjunctions one after the other.
 
-    What a conjunction costs is its own share (`cost`) and the price of what it shares with others that have the same
-    key: its group, which costs an event `price` as long as one conjunction is in it.
+    Conjunctions that share a key form a group. A conjunction costs an event `cost`; its group costs `price` in
+    addition, as long as it has any conjunction.
     """
 
     clauses: Clauses
@@ -93,18 +93,18 @@ class Plan:
     def __post_init__(self) -> None:
         count = len(self.clauses.start) - 1
         self.kind = np.full(count, NO_KEY, np.uint8)  # the number of a name in `kinds`
-        self.open = np.ones(count, bool)  # what keys may still take
+        self.open = np.ones(count, bool)  # which conjunctions keys may still take
         self.keys = np.full((count, 3), -1, np.int64)  # the items (numbers within the clauses) that make the key, or -1
         self.cost = np.full(count, np.inf)
-        self.group = np.zeros(count, np.int32)  # 0 for none
-        self.price = np.zeros(1)  # float64[groups + 1]
-        self.rest = np.zeros(count, bool)  # what the key has that takes what no other wants
-        self.load = 0.0  # what this key costs an event if it has any
-        self.notes: dict[str, object] = {}  # what a key keeps for its layout
+        self.group = np.zeros(count, np.int32)  # the group of each conjunction, 0 for none
+        self.price = np.zeros(1)  # float64[groups + 1]: the cost of each group
+        self.rest = np.zeros(count, bool)  # the conjunctions of the key that takes those that no other key wants
+        self.load = 0.0  # what that key costs an event if it has any conjunction
+        self.notes: dict[str, object] = {}  # what a key keeps between `bid` and `lay_out`, by its name
         self.records: list[np.ndarray] = []  # the records that were laid out so far
 
     def take(self, kind: str, which: np.ndarray) -> None:
-        """Give conjunctions, numbers or a mask, this kind of key; they leave their groups."""
+        """Give conjunctions this kind of key and take them out of their groups; `which` has numbers or is a mask."""
         self.kind[which] = self.kinds.index(kind)
         self.group[which] = 0
 
@@ -117,11 +117,11 @@ class Plan:
         return bool((self.kind[which] == self.kinds.index(kind)).all())
 
     def prices(self, those: np.ndarray) -> float:
-        """The sum of the prices of the groups in which these conjunctions are."""
+        """The sum of the prices of the groups to which these conjunctions belong."""
         return float(self.price[np.bincount(self.group[those], minlength=len(self.price)) > 0].sum())
 
     def unpaid(self, otherwise: np.ndarray) -> np.ndarray:
-        """The conjunctions in groups that cost more than they save, given what each would cost with another key."""
+        """The conjunctions of groups whose price is more than they save, given the cost of each with another key."""
         own = np.flatnonzero(self.group)
         group = self.group[own]
         saved = np.bincount(group, otherwise[own] - self.cost[own], len(self.price))
@@ -141,16 +141,16 @@ class Plan:
         return packed | np.where(self.clauses.flags & SHARED, np.int32(SHARED_BIT), np.int32(0))
 
     def used_attributes(self, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The attributes of these conjunctions, and the number of each among them."""
+        """The attributes of these conjunctions, and for every attribute its place among them, or -1."""
         uses = np.zeros(len(self.clauses.attributes), bool)
-        _mark(mine, self.clauses.start, self.clauses.attr, uses)
+        _mark_used(mine, self.clauses.start, self.clauses.attr, uses)
         attrs = np.flatnonzero(uses)
         compact = np.full(len(uses), -1, np.int32)
         compact[attrs] = np.arange(len(attrs), dtype=np.int32)
         return attrs, compact
 
     def count_equals(self, mine: np.ndarray) -> np.ndarray:
-        """About how many of these conjunctions have the same items as each: under one key they are checked once."""
+        """Estimate for each conjunction how many have the same items: under one key these are checked once."""
         equals = np.empty(len(mine), np.float32)
         _count_equals(mine, self.items, equals)
         return equals
@@ -163,7 +163,7 @@ def _items_of(clauses: Clauses) -> Items:
 @helper
 def share_between(weights: Weights, a: int, low: int, high: int) -> float:
     """The share of events with a value of attribute a in the ranks low .. high."""
-    if weights.cumulative.size == 0:  # all constants equally likely, and gaps between them only for ranges
+    if weights.cumulative.size == 0:  # constants are equally likely, and gaps between them count for ranges only
         own = max(1, weights.total[a] - 8)
         return float(weights.present[a] * min(1.0, (2.0 if low == high else float(high - low + 1)) / own))
     at = weights.start[a]
@@ -201,7 +201,7 @@ def match_shares(mine: Int64s, start: Int64s, shares: Float32s) -> np.ndarray:
 
 
 @kernel
-def _mark(mine: Int64s, start: Int64s, attr: Int32s, uses: Bools) -> None:
+def _mark_used(mine: Int64s, start: Int64s, attr: Int32s, uses: Bools) -> None:
     for c in mine:
         for k in range(start[c], start[c + 1]):
             uses[attr[k]] = True

@@ -1,9 +1,9 @@
-"""Groups of conjunctions, and the records in which they lie under hash keys and signatures.
+"""Groups of conjunctions, and the records that store them for hash keys and signatures.
 
-A group has conjunctions with the same key and the same residual items, which are tested once for all of them. Its
-record has the number of items, the number of rows, the items (attribute with kind, low, high) and the rows with their
-flags, all int32, in one place: a visit reads one or two cache lines. The records of one key stand together; the records
-of signatures follow those of hash keys.
+A group has conjunctions with the same key and the same residual items (items that the key does not prove), which are
+tested once for all of them. Its record is a run of int32: the number of items, the number of rows, the items (attribute
+with kind, low, high), the rows with their flags. A visit reads one or two cache lines. The records of one key are
+adjacent; the records of signatures follow those of hash keys.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from whimbrel.ranks.distinct import sort_by_two
 HEAD = 2
 """Words before the items of a record."""
 PLAIN = 1 << 30
-"""Added to the number of rows: no other conjunction has one of them, so that they can be copied as a whole."""
+"""A flag in the number of rows: no other conjunction has these rows, so they can be copied as a whole."""
 COUNT = PLAIN - 1
 COPIED = 8
 """More rows than this are copied as a whole."""
 AHEAD = 16
-"""How many records before its own the cache is asked for a record."""
+"""A record is prefetched so many records before its visit."""
 SOON = 8
-"""Conjunctions between asking for one and coming to it."""
+"""A conjunction is prefetched so many conjunctions before its turn."""
 
 
 class Groups(NamedTuple):
@@ -55,7 +55,7 @@ class Groups(NamedTuple):
 
 
 class _Residuals(NamedTuple):
-    """The items that keys do not prove, conjunction by conjunction, and a hash of those of each."""
+    """The residual items, conjunction by conjunction, and a hash of the items of each conjunction."""
 
     start: Int64s
     attr: Int32s
@@ -67,7 +67,11 @@ class _Residuals(NamedTuple):
 def make_groups(
     plan: Plan, mine: np.ndarray, key_items: np.ndarray, key: np.ndarray, factor: np.ndarray, keep_key: bool
 ) -> Groups:
-    """The groups of conjunctions whose keys have these items; `keep_key` keeps what the key may not prove."""
+    """Group the conjunctions `mine` by `key` and residual items.
+
+    `key_items` has the items of each key. They are residual too if `keep_key`, because the key may not prove them.
+    `factor` is that of `bucket_factor` (hash/keys.py).
+    """
     items = int(np.diff(plan.clauses.start)[mine].sum())
     attr, low, high = (np.empty(items, np.int32) for _ in range(3))
     left = _Residuals(np.zeros(len(mine) + 1, np.int64), attr, low, high, np.empty(len(mine), np.int64))
@@ -84,7 +88,7 @@ def _fill_residuals(
 ) -> None:  # fmt: skip
     """Write the items that the key of each conjunction does not prove, most selective first, and a hash of them.
 
-    Where the key's items are kept, their selectivity is that among the events that reach the conjunction by its key.
+    The selectivity of a key's item that is kept is measured among the events that reach the conjunction by its key.
     """
     start, attr, kind, low, high, _, _, _ = items
     out_start, out_attr, out_low, out_high, hashes = left
@@ -124,7 +128,7 @@ def _fill_residuals(
             h = (h ^ np.uint64(high[k])) * np.uint64(0x9E3779B97F4A7C15)
             h ^= h >> np.uint64(31)
             at += 1
-        # Sorted by it, groups that test the same attribute first stand together.
+        # The first attribute leads the hash: sorting then puts groups side by side that test the same one first.
         lead = np.int64(out_attr[out_start[e]] & ATTR_MASK) + 1 if n else np.int64(0)
         hashes[e] = (lead << 40) | np.int64(h >> np.uint64(24))
         out_start[e + 1] = at
@@ -188,9 +192,9 @@ def split_records(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 
 def records_with(records: np.ndarray, row: int) -> list[int]:
-    """Where the records begin that have a row."""
+    """The places of the records that contain a row."""
     starts = record_starts(records)
-    found = np.flatnonzero((records & ROW_MASK) == row)  # in an item perhaps
+    found = np.flatnonzero((records & ROW_MASK) == row)  # some of these words may belong to items
     groups = np.searchsorted(starts, found, "right") - 1
     return [
         int(start) for start, at in zip(starts[groups], found, strict=True) if at >= start + HEAD + 3 * records[start]
@@ -222,7 +226,7 @@ def _write(first: Int32s, item_start: Int32s, items: Int32Matrix, rows: Int32s, 
 
 @kernel
 def record_starts(records: Int32s) -> np.ndarray:
-    """Where each record begins, and at last where they end."""
+    """The place of each record, then the end of the last one."""
     count = at = 0
     while at < records.size:
         at += HEAD + 3 * records[at] + (records[at + 1] & COUNT)
@@ -243,7 +247,8 @@ def visit(
 ) -> int:  # fmt: skip
     """Append the rows of records whose items hold; return the new length, or -1 if `out` is full.
 
-    The records are `count` that stand together from `start` on, or, if `start` is -1, those at the listed places.
+    The records are `count` adjacent ones from `start` on, or, if `start` is -1, those at the first `count` places of
+    `listed`.
     """
     sets, value, attrs, ranks, stamp = values
     at = np.int64(start)

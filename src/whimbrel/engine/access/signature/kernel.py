@@ -1,6 +1,6 @@
-"""The arrays of signatures, and who reads them: events, merges, and `plan`.
+"""The arrays of signatures: matches events against them, and reads them back for merges and for `Index.plan`.
 
-An event looks at the runs of its key, and in these at the signatures that it does not kill.
+An event tests the signatures in the runs of its key; those that share no bit with the event's bits are alive.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from whimbrel.engine.access.shared.records import (
 TEST_NS = 0.6
 """What a signature costs an event, measured."""
 CHECK_BIT = -(1 << 31)
-"""The sign of a row: bits do not say all about the conjunction."""
+"""The sign bit of a row: bits do not decide the conjunction, so its record must be visited."""
 _ONE, _NONE = np.uint64(1), np.uint64(0)
 
 
@@ -36,7 +36,7 @@ class SignatureArrays(NamedTuple):
 
     first: Int32Matrix  # [A, 2]: where the ranks of an attribute begin in `classes`, or -1, and its class 0
     classes: Int32s  # the class of each rank
-    bits: Uint64Matrix  # [classes + 1, 2]: the bit of each class, and at last those of an event without attributes
+    bits: Uint64Matrix  # [classes + 1, 2]: the bit of each class; the last line is for an event without attributes
     key: Int32s  # [k]: the attributes of the key
     radix: Int32s  # [k]: what the class of each is multiplied by
     start: Int32s  # [runs + 1]: the signatures of a run
@@ -57,7 +57,7 @@ def match_signatures(
     keys: SignatureArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch,
     out: Int32s, n: int,
 ) -> int:  # fmt: skip
-    """Append the rows whose signatures the event does not kill; return the new length, or -1 if `out` is full."""
+    """Append the rows whose signatures are alive for the event; return the new length, or -1 if `out` is full."""
     if n < 0 or keys.row.size == 0:
         return n
     first, classes, bits, _, _, start, dead, row, record = keys
@@ -65,7 +65,7 @@ def match_signatures(
     runs = _runs(first, classes, keys.key, keys.radix, value, values.attrs, values.ranks, event.end, run)
     if runs < 0:
         return -1
-    e0, e1 = bits[-1, 0], bits[-1, 1]  # an event without attributes
+    e0, e1 = bits[-1, 0], bits[-1, 1]  # the bits of the event, at first as if it had no attributes
     for x in range(event.attributes):
         a = present[x]
         if first[a, 0] < 0:
@@ -101,7 +101,7 @@ def _runs(
     first: Int32Matrix, classes: Int32s, key: Int32s, radix: Int32s, value: Int32s, attrs: Int32s,
     ranks: Int32s, end: int, run: Int64s,
 ) -> int:  # fmt: skip
-    """Write the runs in which the event must look, with each attribute of the key or without; their number, or -1."""
+    """Write the runs that the event must test, with and without each attribute of the key; their number, or -1."""
     run[0] = 0
     n = 1
     for f in range(key.size):
@@ -131,7 +131,7 @@ def _emit_all(
     rows: Int32s, record: Int32s, records: Int32s, alive: Int32s, kept: int, values: EventValues,
     event: EventState, out: Int32s, n: int,
 ) -> int:  # fmt: skip
-    """Append the rows of signatures that are alive, and visit the records of those that bits do not decide."""
+    """Append the rows of the first `kept` signatures of `alive`; visit the records of those that bits do not decide."""
     if n + kept > out.size:
         return -1
     for x in range(kept):
@@ -150,7 +150,7 @@ def _emit_all(
 
 
 def decode(arrays: Arrays) -> Packed:
-    """All conjunctions with signatures; each has a record with one row."""
+    """Read back all conjunctions with signatures; each has a record with one row."""
     _, records = split_records(arrays)
     starts = record_starts(records)[:-1]
     counts = records[starts].astype(np.int64)

@@ -1,12 +1,12 @@
-"""Which conjunctions get a signature, what it costs, and their arrays: each becomes 128 bits of death, sorted by a key.
+"""Chooses the conjunctions that get a signature, estimates their cost, and lays out their arrays.
 
 The ranks of an attribute fall into *classes*: ranks that no conjunction tells apart are one class, which has one bit.
-Class 0 of an attribute is what no conjunction asks for; an event that lacks the attribute is in it too. An event sets
-the bit of its class for every attribute; a conjunction has the bits that are its death. So that an event sees few
-conjunctions, they are sorted by their classes of a few attributes, the *key*, which a conjunction may leave open: with
-k of them an event looks at 2 ** k runs, found in a table without hashing. Where the bits do not say all, or an
-attribute has none, the record of the conjunction is visited. Every signature has a record of its own; those follow the
-records of hash keys.
+Class 0 of an attribute has the ranks that no conjunction asks for, and the events that lack the attribute. An event
+sets one bit for every attribute, that of its class. The signature of a conjunction has the bits of the classes that it
+does not admit: one common bit, and the conjunction is dead. Signatures are sorted by their classes of a few
+attributes, the *key*, so that an event tests few of them. A conjunction may leave attributes of the key open: with k
+attributes an event tests 2 ** k runs, found in a table without hashing. If the bits do not decide a conjunction, or one
+of its attributes has none, its record is visited. Every signature has a record of its own, behind those of hash keys.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from whimbrel.ranks.clauses.clauses import RANGE, SET
 BITS = 128
 """Bits of a signature: classes of all attributes, at most."""
 RANKS = 1_024
-"""Ranks that an attribute may have for its classes to be looked for."""
+"""Attributes with more ranks get no bits."""
 CLASSES = 33
-"""Classes that an attribute may have to get bits."""
+"""Attributes with more classes get no bits."""
 CLASS_SAMPLE = 4_096
-"""Conjunctions that tell which attributes have too many classes."""
+"""Conjunctions of the sample that tells which attributes have too many classes."""
 KEYS = 1 << 20
 """Entries of the table of runs, at most."""
 KEY_ATTRIBUTES = 10
@@ -50,9 +50,10 @@ SAMPLE = 40_000
 RUN_NS, CLASS_NS, MATCH_NS, VISIT_NS = 8.0, 2.5, 3.0, 15.0
 """What a run, an attribute with bits, a match and a visited record cost an event, measured."""
 ALL_SIGNATURES, EQUALS = 5_000, 1.5
-"""Signatures are tried before keys from this number of conjunctions on, if at most so many are equal on average."""
+"""Signatures are tried before other keys if there are at least so many conjunctions, of which at most so many are equal
+on average."""
 SIGNATURES_ABOVE_NS = 400.0
-"""What an event must cost for signatures to be considered."""
+"""Signatures are considered if an event costs more with the other keys."""
 
 
 class RankClasses(NamedTuple):
@@ -75,13 +76,13 @@ class SignaturePlan(NamedTuple):
 
     classes: RankClasses
     key: Int32s  # [k]: the attributes of the key
-    cost: Floats  # of each conjunction
-    overhead: float  # what an event costs before it sees a signature
-    decides: bool  # no conjunction must be visited
+    cost: Floats  # what each conjunction costs an event
+    overhead: float  # what an event costs before it tests a signature
+    decides: bool  # whether bits decide every conjunction, so that no record must be visited
 
 
 def claim(plan: Plan) -> None:
-    """Take all, where signatures decide all and hardly any conjunctions are equal: then no key is worth looking for."""
+    """Take all conjunctions if bits decide them and hardly any are equal: then no other key is worth a search."""
     mine = np.flatnonzero(plan.open)
     if len(mine) < ALL_SIGNATURES or (plan.kind[mine] != NO_KEY).any():
         return
@@ -94,7 +95,7 @@ def claim(plan: Plan) -> None:
 
 
 def bid(plan: Plan) -> None:
-    """Take conjunctions that have keys in groups, and those that no other key wants, where that costs less."""
+    """Take conjunctions of groups, and those of the key that takes the rest, if they cost less with signatures."""
     mine = np.flatnonzero(plan.open)
     grouped = plan.group > 0
     spent = np.where(grouped | plan.rest, plan.cost, 0.0)
@@ -111,7 +112,7 @@ def bid(plan: Plan) -> None:
     gain = float(saved[from_groups].sum()) + plan.prices(from_groups) - found.overhead
     from_rest = plan.rest & (saved > 0)
     if saved[plan.rest].sum() + plan.load > saved[from_rest].sum():
-        from_rest = plan.rest  # all of it, so that its key costs nothing
+        from_rest = plan.rest  # all of them, so that `plan.load` is saved too
         gain += plan.load
     if gain + saved[from_rest].sum() > 0:
         _take(plan, from_groups | from_rest, found)
@@ -123,7 +124,7 @@ def _take(plan: Plan, which: np.ndarray, found: SignaturePlan) -> None:
 
 
 def _signatures(plan: Plan, mine: np.ndarray) -> SignaturePlan | None:
-    """Signatures for these conjunctions, or None where no attribute has few enough classes."""
+    """Plan signatures for these conjunctions; None if no attribute has few enough classes."""
     classes, sizes = _find_classes(plan, mine)
     if not len(sizes):
         return None
@@ -131,10 +132,10 @@ def _signatures(plan: Plan, mine: np.ndarray) -> SignaturePlan | None:
     with_bits = np.flatnonzero(first[:, 0] >= 0)
     with_bits = with_bits[np.argsort(first[with_bits, 1], kind="stable")]
     step = max(1, len(mine) // SAMPLE)
-    sampled, visits = _reached(plan, mine[::step].copy(), classes, with_bits)
+    sampled, visits = _reach(plan, mine[::step].copy(), classes, with_bits)
     key = _choose_key(sampled, sizes, step)
     if step > 1:
-        reached, visits = _reached(plan, mine, classes, with_bits[key])
+        reached, visits = _reach(plan, mine, classes, with_bits[key])
     else:
         reached = sampled[key]
     cost = TEST_NS * reached.prod(axis=0, dtype=np.float64) + MATCH_NS * match_shares(
@@ -145,8 +146,8 @@ def _signatures(plan: Plan, mine: np.ndarray) -> SignaturePlan | None:
     return SignaturePlan(classes, attrs, cost + VISIT_NS * visits, overhead, not visits.any())
 
 
-def _reached(plan: Plan, mine: np.ndarray, classes: RankClasses, attrs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The share of events that each of some attributes lets through to a conjunction, and how often one is visited."""
+def _reach(plan: Plan, mine: np.ndarray, classes: RankClasses, attrs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The share of events that each attribute lets through to each conjunction, and that visit its record."""
     share = np.ones((len(attrs), len(mine)), np.float32)
     visits = np.empty(len(mine))
     place = np.full(len(classes.first), -1, np.int32)
@@ -156,12 +157,12 @@ def _reached(plan: Plan, mine: np.ndarray, classes: RankClasses, attrs: np.ndarr
 
 
 def _choose_key(share: np.ndarray, sizes: np.ndarray, step: int) -> list[int]:
-    """The attributes of the key, one after the other, while each saves more tests than it adds runs."""
+    """Choose the attributes of the key one by one, while each saves tests worth more than the runs that it adds."""
     reach = np.ones(share.shape[1], np.float32)
     key: list[int] = []
     keys = 1
     while len(key) < KEY_ATTRIBUTES:
-        left = np.einsum("ai,i->a", share, reach)  # threads of BLAS would spin longer than this takes
+        left = np.einsum("ai,i->a", share, reach)  # not `@`: the threads of BLAS spin longer than this takes
         left[[at in key or keys * size > KEYS for at, size in enumerate(sizes)]] = np.inf
         best = int(np.argmin(left))
         if RUN_NS * 2 ** len(key) >= TEST_NS * step * (reach.sum(dtype=np.float64) - left[best]):
@@ -177,9 +178,9 @@ def _point_shares(
     mine: Int64s, items: Items, shares: Float32s, classes: RankClasses, place: Int32s, share: Float32Matrix,
     visits: Floats,
 ) -> None:  # fmt: skip
-    """Write, by the place of their attribute, the shares of items that admit one class; and how often bits fail.
+    """Write the shares of items that admit one class, by place[attribute], and how often each record is visited.
 
-    Bits fail to decide a conjunction that tests an attribute without bits.
+    A record is visited if its conjunction tests an attribute without bits.
     """
     start, attr, kind, low, high, set_start, set_low, set_high = items
     first, table = classes
@@ -196,14 +197,14 @@ def _point_shares(
                 continue
             alive[:] = False
             own = table[first[a, 0] :]
-            count, _ = _admitted(k, kind, low, high, set_start, set_low, set_high, own, first[a, 1], alive)
+            count, _ = _mark_admitted(k, kind, low, high, set_start, set_low, set_high, own, first[a, 1], alive)
             if count == 1 and not alive[0]:
                 share[place[a], i] = min(share[place[a], i], shares[k])
         visits[i] = 0.0 if decided else passed
 
 
 def _find_classes(plan: Plan, mine: np.ndarray) -> tuple[RankClasses, np.ndarray]:
-    """Classes for the attributes that these conjunctions use most, while there are bits, and how many each has."""
+    """Find classes for the attributes that these conjunctions use most, while bits are left; and how many each has."""
     count, total = len(plan.clauses.attributes), plan.weights.total
     uses = np.zeros(count, np.int64)
     _count_uses(mine, plan.items, uses)
@@ -211,7 +212,7 @@ def _find_classes(plan: Plan, mine: np.ndarray) -> tuple[RankClasses, np.ndarray
     attrs = attrs[np.argsort(-uses[attrs], kind="stable")][: 4 * BITS]
     step = max(1, len(mine) // CLASS_SAMPLE)
     if step > 1:  # an attribute with many classes mostly has many in a sample too
-        sampled = _sums(plan, mine[::step].copy(), attrs)
+        sampled = _rank_hashes(plan, mine[::step].copy(), attrs)
         few = [attr for attr, sums in zip(attrs, sampled, strict=True) if len({*sums.tolist(), 0}) <= CLASSES]
         attrs = np.array(few, np.int64)
     attrs = attrs[:BITS]
@@ -219,7 +220,7 @@ def _find_classes(plan: Plan, mine: np.ndarray) -> tuple[RankClasses, np.ndarray
     tables: list[np.ndarray] = []
     sizes: list[int] = []
     ranks = used = 0
-    for attr, sums in zip(attrs, _sums(plan, mine, attrs), strict=True):
+    for attr, sums in zip(attrs, _rank_hashes(plan, mine, attrs), strict=True):
         known, inverse = np.unique(np.append(sums, np.uint64(0)), return_inverse=True)
         if len(known) > CLASSES or used + len(known) > BITS:
             continue
@@ -232,13 +233,13 @@ def _find_classes(plan: Plan, mine: np.ndarray) -> tuple[RankClasses, np.ndarray
     return RankClasses(first, table), np.array(sizes, np.int64)
 
 
-def _sums(plan: Plan, mine: np.ndarray, attrs: np.ndarray) -> list[np.ndarray]:
-    """Per attribute a number for each rank, equal for ranks that these conjunctions do not tell apart."""
+def _rank_hashes(plan: Plan, mine: np.ndarray, attrs: np.ndarray) -> list[np.ndarray]:
+    """For each attribute a hash per rank, equal for ranks that these conjunctions do not tell apart."""
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(plan.weights.total[attrs] + 1)])
     begin = np.full(len(plan.clauses.attributes), -1, np.int64)
     begin[attrs] = start[:-1]
     marks = np.zeros(int(start[-1]), np.uint64)
-    _mark(mine, plan.items, begin, marks)
+    _add_hashes(mine, plan.items, begin, marks)
     return [np.cumsum(marks[start[at] : start[at + 1] - 1]) for at in range(len(attrs))]
 
 
@@ -258,8 +259,8 @@ def _hash(one: int, two: int) -> np.uint64:
 
 
 @kernel
-def _mark(mine: Int64s, items: Items, begin: Int64s, marks: Uint64s) -> None:
-    """Add a number of each item where its ranges begin, and take it away behind their ends."""
+def _add_hashes(mine: Int64s, items: Items, begin: Int64s, marks: Uint64s) -> None:
+    """Add the hash of each item where its ranges begin, and subtract it behind their ends."""
     start, attr, kind, low, high, set_start, set_low, set_high = items
     for c in mine:
         for k in range(start[c], start[c + 1]):
@@ -278,13 +279,13 @@ def _mark(mine: Int64s, items: Items, begin: Int64s, marks: Uint64s) -> None:
 
 
 @helper
-def _admitted(
+def _mark_admitted(
     k: int, kind: Bytes, low: Int32s, high: Int32s, set_start: Int64s, set_low: Int32s,
     set_high: Int32s, table: Int32s, zero: int, alive: Bools,
 ) -> tuple[int, int]:  # fmt: skip
-    """Mark the classes that an item admits; return how many they are, and how many ranks it admits.
+    """Mark in `alive` the classes that item k admits; return how many classes and how many ranks it admits.
 
-    `table` has the classes of the item's attribute, from the rank 0 on, and `zero` is its class 0.
+    `table` has the class of each rank of the item's attribute, and `zero` is the attribute's class 0.
     """
     first, last = (0, 1) if kind[k] == RANGE else (set_start[low[k]], set_start[low[k] + 1])
     count = ranks = 0
@@ -299,7 +300,7 @@ def _admitted(
 
 
 def lay_out(plan: Plan) -> dict[str, np.ndarray]:
-    """The arrays of the conjunctions with signatures; their records follow those that there are."""
+    """The arrays of the conjunctions with signatures; appends their records to `plan.records`."""
     clauses, mine, rows = plan.clauses, plan.of("signature"), plan.rows
     noted = plan.notes.get("signature")
     if not isinstance(noted, SignaturePlan) or not len(mine):
@@ -320,7 +321,7 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
     checked = np.zeros(len(mine), np.bool_)
     in_key = np.zeros(len(clauses.attributes), np.int64)
     in_key[key] = radix
-    _fill(mine, plan.items, classes, counts, in_key, dead, code, checked)
+    _fill_signatures(mine, plan.items, classes, counts, in_key, dead, code, checked)
     order = np.argsort(code, kind="stable")
     alone = np.arange(len(mine))
     no_key = np.full((len(mine), 3), -1, np.int64)
@@ -339,7 +340,7 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
 
 
 def _class_bits(count: int, zeros: np.ndarray) -> np.ndarray:
-    """The bit of each class, in two words, and at last those of an event without attributes."""
+    """The bit of each class, in two words, and last the bits of an event without attributes, those of all classes 0."""
     bits = np.zeros((count + 1, 2), np.uint64)
     number = np.arange(count)
     bits[number, number >> 6] = np.uint64(1) << (number & 63).astype(np.uint64)
@@ -348,11 +349,14 @@ def _class_bits(count: int, zeros: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _fill(
+def _fill_signatures(
     mine: Int64s, items: Items, classes: RankClasses, counts: Int64s, in_key: Int64s, dead: Uint64Matrix,
     code: Int64s, checked: Bools,
 ) -> None:  # fmt: skip
-    """Write the dead bits of each conjunction, its place in the table of runs, and whether items must be checked."""
+    """Write the dead bits of each conjunction, its number in the table of runs, and whether items must be checked.
+
+    `counts` has the number of classes of each attribute, `in_key` the radix of each attribute of the key, 0 for others.
+    """
     start, attr, kind, low, high, set_start, set_low, set_high = items
     first, table = classes
     alive = np.zeros(CLASSES, np.bool_)
@@ -366,7 +370,7 @@ def _fill(
             alive[:] = False
             zero = first[a, 1]
             own = table[first[a, 0] :]
-            count, ranks = _admitted(k, kind, low, high, set_start, set_low, set_high, own, zero, alive)
+            count, ranks = _mark_admitted(k, kind, low, high, set_start, set_low, set_high, own, zero, alive)
             covered, only = 0, 0
             for c in range(counts[a]):
                 if alive[c]:

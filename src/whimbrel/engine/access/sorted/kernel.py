@@ -1,4 +1,4 @@
-"""Matching an event against sorted keys: of each group of bounds, a run from its start on admits the event's value."""
+"""Matches an event against sorted keys: the bounds of a group that admit the event's value come first in it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def match_sorted(
 
 @helper
 def _match_rank(keys: SortedArrays, a: int, v: int, values: EventValues, event: EventState, out: Int32s, n: int) -> int:
-    """Append what the groups of attribute a give for rank v; return the new length, or -1 if `out` is full."""
+    """Append the rows whose ranges of attribute a admit rank v; return the new length, or -1 if `out` is full."""
     first_group, start, upper, fixed, second, bound, low, high, row = keys
     sets, value, attrs, ranks, stamp = values
     for g in range(first_group[a], first_group[a + 1]):
@@ -70,7 +70,7 @@ def _match_rank(keys: SortedArrays, a: int, v: int, values: EventValues, event: 
 
 @helper
 def _run_end(bound: Int32s, first: int, last: int, is_upper: bool, v: int) -> int:
-    """Where the bounds that rank v satisfies end."""
+    """Find the end of the bounds in bound[first:last] that rank v satisfies, by binary search."""
     low, high = first, last
     while low < high:
         middle = (low + high) >> 1

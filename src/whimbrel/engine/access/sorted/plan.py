@@ -1,8 +1,8 @@
 """Sorted keys: which conjunctions get one, and the arrays of their bounds.
 
-They are for a one-sided range alone, or with one range more. A group has the ranges of one attribute that are open on
-the same side, end at the same place there, and have a second range of the same attribute, or none. Its bounds are
-sorted so that the ranges that admit a rank come first.
+A conjunction can have one if it is a one-sided range, alone or with one more range. A group has the ranges of one
+attribute that are open on the same side, end there at the same rank, and have their second ranges, if any, on the same
+attribute. Its bounds are sorted so that the ranges that admit a rank come first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from whimbrel.ranks.clauses.clauses import RANGE
 CANDIDATE_NS = 0.4
 """What a conjunction costs an event whose value is inside its bound, measured."""
 SECOND_ABOVE = 0.05
-"""Share of events above which a second range is worth one comparison per candidate rather than bits."""
+"""Share of events that a second range must admit: then a comparison per candidate costs less than bits."""
 
 
 class SortedArrays(NamedTuple):
@@ -44,9 +44,9 @@ SORTED = KeyArrays(SortedArrays, "sorted_", stored={"row": "slot"})
 
 
 def claim(plan: Plan) -> None:
-    """Give sorted keys to the conjunctions that can have one, for good: nothing costs less.
+    """Take the conjunctions that can have a sorted key: no other key costs less.
 
-    The items of each key go to `plan.keys`: the one-sided range, and the other range or -1.
+    Writes the items of each key to `plan.keys`: the one-sided range, then the other range or -1.
     """
     clauses = plan.clauses
     is_sorted = np.zeros(len(plan.kind), np.bool_)
@@ -115,7 +115,7 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
 
 
 def decode(arrays: Arrays) -> Packed:
-    """All conjunctions with sorted keys."""
+    """Read back all conjunctions with sorted keys."""
     a = arrays
     sizes = np.diff(a["sorted_start"])
     group_attr = np.repeat(np.arange(len(a["sorted_first"]) - 1, dtype=np.int32), np.diff(a["sorted_first"]))
