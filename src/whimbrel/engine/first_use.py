@@ -5,11 +5,16 @@ The second process of a cold start runs it (`engine/access/warm_up.py`), and `wh
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import msgspec
 import pyarrow as pa
 
-from whimbrel.engine.access.warm_up import WARM_UP, compile_for_matching
+from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.access.warm_up import WARM_UP, compile_match
 from whimbrel.engine.index import Index
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.filter import Filter
 from whimbrel.model.patterns import has_regexes
 
 _FILTERS = [
@@ -28,7 +33,22 @@ _EVENTS: list[dict[str, object]] = [
 
 def compile_all() -> None:
     """Compile everything; the second process calls it."""
-    WARM_UP.run(compile_for_matching, use_index)
+    WARM_UP.run(_plan_and_match, use_index)
+
+
+def _plan_and_match() -> None:
+    """Compile what plans a segment, then `match`: what a large load needs last."""
+    with suppress(WhimbrelError):
+        plan_segment()
+    compile_match()
+
+
+def plan_segment() -> None:
+    """Make a segment that has every access key."""
+    some = [f"c = 'v{row % 7}' AND p < {row} AND n LIKE 'x{row % 50}%'" for row in range(300)]
+    some += [f"a{row % 5} = {row % 3} AND a{row % 4} = {row % 2}" for row in range(300)]
+    some += [f"x >= {row} AND y <= {row} AND z > {row % 9}" for row in range(300)] + ["p < 5", "a1 IS NOT NULL"]
+    Segment.of_filters(range(len(some)), [Filter.parse(text) for text in some])
 
 
 def sample_filters() -> list[str]:

@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,10 +19,10 @@ import pytest
 from whimbrel import Index
 from whimbrel.compiled import warm_up
 from whimbrel.compiled.cache import CompiledCache
+from whimbrel.engine.access import bitmap, hash, shared, signature, sorted
 from whimbrel.engine.access import warm_up as engine_warm_up
-from whimbrel.engine.access.bitmap import chunks
-from whimbrel.engine.access.bitmap import plan as dead_bits
 from whimbrel.engine.access.kernel import match
+from whimbrel.engine.first_use import plan_segment
 from whimbrel.engine.loader import load
 
 
@@ -53,14 +55,20 @@ def test_it_compiles_what_matching_calls() -> None:
     assert list(match.signatures) == before
 
 
-def test_it_compiles_what_laying_out_chunks_calls() -> None:
-    named = [*vars(chunks).values(), *vars(dead_bits).values()]
-    kernels = [one for one in named if isinstance(getattr(one, "_cache", None), CompiledCache)]
-    Index().add_many((number, f"x >= {number} AND y <= {number}") for number in range(2_000))
+def test_it_compiles_what_planning_a_segment_calls() -> None:
+    plan_segment()
+    kernels = [one for key in (bitmap, hash, signature, sorted, shared) for one in _kernels_of(key)]
     before = [list(one.signatures) for one in kernels]
-    assert sum(map(bool, before)) >= 3
-    engine_warm_up.compile_chunks()
-    assert [list(one.signatures) for one in kernels] == before
+    assert sum(map(bool, before)) >= 15
+    Index().add_many((number, f"x >= {number} AND y <= {number} AND c = 'v{number % 9}'") for number in range(2_000))
+    assert [list(one.signatures) for one in kernels if one.signatures] == [one for one in before if one]
+
+
+def _kernels_of(key: ModuleType) -> list[Any]:
+    """The compiled kernels of the modules of an access key."""
+    modules = [module for name, module in sys.modules.items() if name.startswith(f"{key.__name__}.")]
+    found = [one for module in modules for one in vars(module).values() if hasattr(one, "py_func")]
+    return [one for one in found if isinstance(getattr(one, "_cache", None), CompiledCache)]
 
 
 def test_bulk_loads_and_full_heads_begin_it_once(started: list[str]) -> None:
