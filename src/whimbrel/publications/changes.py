@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.publications.columns import Flags, Rows
+from whimbrel.publications.arrow_columns import Flags, Rows
 from whimbrel.publications.keys import with_capacity
 
 Codes: TypeAlias = NDArray[np.int32]

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.model.subscription import Id
+from whimbrel.publications.arrow_columns import Flags, Rows, as_array, flags_of, row_numbers
 from whimbrel.publications.changes import Changes, Differ, Matches
-from whimbrel.publications.columns import Flags, Rows, as_array, flags_of, row_numbers
 from whimbrel.publications.index_version import SubscriptionCodes
 from whimbrel.publications.keys import KeyNumbers, with_capacity
 from whimbrel.publications.transition_rules import RememberedPairs, TransitionRules

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from whimbrel.model.subscription import Id
-from whimbrel.publications.columns import column_of
+from whimbrel.publications.arrow_columns import column_of
 from whimbrel.ranks.arrow import numbers
 
 ENTER, LEAVE, DELETE = range(3)

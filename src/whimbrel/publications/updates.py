@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.publications.columns import Flags, Rows, as_array, column_of, flags_of, row_numbers
+from whimbrel.publications.arrow_columns import Flags, Rows, as_array, column_of, flags_of, row_numbers
 from whimbrel.ranks.arrow import values_of
 
 KEY, SEQUENCE, ALIVE, FIRST_OF_STATE = range(4)

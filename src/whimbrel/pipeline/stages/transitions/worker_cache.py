@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from whimbrel.pipeline.index.workers import open_version
 from whimbrel.pipeline.spark.transfer import ColumnTransfer
+from whimbrel.publications.arrow_columns import as_array
 from whimbrel.publications.changes import Matches
-from whimbrel.publications.columns import as_array
 from whimbrel.publications.index_version import IndexVersion
 from whimbrel.publications.publications import Publications
 from whimbrel.storage.atomic import staged_file

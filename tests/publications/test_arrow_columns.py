@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.publications import columns
-from whimbrel.publications.columns import column_of, flags_of, row_numbers
+from whimbrel.publications.arrow_columns import column_of, flags_of, row_numbers
 
 TYPED = st.one_of(
     *(
