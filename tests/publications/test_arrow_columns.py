@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.publications import columns
+from whimbrel.publications import arrow_columns
 from whimbrel.publications.arrow_columns import column_of, flags_of, row_numbers
 
 TYPED = st.one_of(
@@ -35,7 +35,7 @@ TYPED = st.one_of(
 def no_pandas() -> object:
     """Other tests may have imported pandas, with which Arrow makes the columns."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "sys", type("_", (), {"modules": {}}))
+        patch.setattr(arrow_columns, "sys", type("_", (), {"modules": {}}))
         yield
 
 

@@ -30,7 +30,7 @@ the old state matched are the transitions: a subscription that matches from now 
     dwell.py                    pairs that are remembered for hysteresis and dwell; subject spaces use it too
     transition_table.py         `Transitions`: collects transitions as columns
     changes.py, keys.py         arrays: matches of many states and their differences, keys as numbers
-    columns.py                  Arrow columns from Python values and NumPy arrays, without pandas
+    arrow_columns.py            Arrow columns from Python values and NumPy arrays, without pandas
 """
 
 from __future__ import annotations
