@@ -1,1 +1,1 @@
-"""The one way Numba is used: how functions are compiled, kept on disk and given arrays. Nothing else imports Numba."""
+"""The one way Numba is used: compiles functions, keeps them on disk, passes arrays. No other package imports Numba."""

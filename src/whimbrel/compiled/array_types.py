@@ -1,7 +1,7 @@
-"""The types of the arrays that kernels take: what an element is, and whether there are rows and columns.
+"""The types of the arrays that kernels take: the type of an element, and the number of dimensions.
 
 Kernels are compiled for the types that they are called with, so annotations are for the reader and for mypy, and for
-`compiled/views.py`, which makes arrays of addresses by them. A test compares them with what kernels are compiled for.
+`compiled/views.py`, which makes arrays from addresses by them. A test compares annotations with the compiled types.
 """
 
 from __future__ import annotations

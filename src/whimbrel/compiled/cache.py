@@ -1,11 +1,11 @@
-"""Compiled kernels on disk, one file for each signature, where Numba keeps them.
+"""Keeps compiled kernels on disk, one file for each signature, where Numba keeps them.
 
-Numba looks at the date and the size of a kernel's own file to see whether it has changed. But helpers and the layout of
-arrays are compiled into the kernel too: code that was made for another layout reads wrong memory. So a digest of all
-sources of the kernel's top package (whimbrel.engine, whimbrel.spaces) and of the shared packages takes their place.
+Numba compares the date and the size of a kernel's own source file to see whether it has changed. But helpers and the
+layout of arrays are compiled into the kernel too: code for another layout reads wrong memory. So a digest of all
+sources of the kernel's top package (whimbrel.engine, whimbrel.spaces) and of the shared packages is compared instead.
 
 A file that cannot be read counts as absent: compiled code names the classes and functions it was made of, which a newer
-version may have moved. Where nothing can be written, every process compiles for itself.
+version may have moved. If no directory can be written to, every process compiles for itself.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class CompiledCache(_Cache):
         self._found: Any = None
         self._enabled = True
         self.awaited: Callable[[], None] | None = None
-        """Called once before the disk is read: waits for a process that is about to write there."""
+        """Called once before the disk is read: waits for another process that will write there."""
 
     @property
     def _kept(self) -> Any:
@@ -134,7 +134,7 @@ class CompiledCache(_Cache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a kernel that was just compiled, and set the variables that the code of its helpers has."""
+        """Keep a kernel that was just compiled, and set the environment variables in the code of its helpers."""
         for environment in data._find_referenced_environments():
             data.library.codegen.set_env(environment.env_name, environment)
         if self._enabled:

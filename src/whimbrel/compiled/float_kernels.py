@@ -1,8 +1,8 @@
-"""Decimal digits to the nearest binary64, ties to even.
+"""Converts decimal digits to the nearest binary64, ties to even.
 
 Few digits and a small power of ten take one multiplication or division of two exact binary64 (W. Clinger, How to read
 floating point numbers accurately, 1990). Otherwise the digits are multiplied by the first 128 bits of a power of five,
-which decides nearly always (D. Lemire, Number parsing at a gigabyte per second, 2021). What is left goes to Python.
+which nearly always decides (D. Lemire, Number parsing at a gigabyte per second, 2021). Python reads the rest.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ LEFT = -1.0
 
 _EXACT = np.uint64(1 << 53)
 _POWERS = 10.0 ** np.arange(23)
-"""The powers of ten that are binary64."""
+"""The powers of ten that binary64 holds exactly."""
 _LEAST, _MOST = -342, 308
-"""Powers of ten with which a word of digits may be a finite binary64 above 0."""
+"""The least and the greatest power of ten with which a word of digits may be a finite binary64 above 0."""
 _FRACTION = 52
 """Bits of a binary64 after the first one."""
 _BIAS = 1_023
@@ -72,10 +72,10 @@ def _by_product(digits: np.uint64, power: int) -> float:
     top = high >> np.uint64(63)
     exponent = ((217_706 * power) >> 16) + 63 + np.int64(top) - np.int64(shift) + _BIAS
     if exponent <= 0:
-        return LEFT  # below the normal ones
+        return LEFT  # below the normal numbers
     fraction = high >> (top + _BELOW)
     if low <= _ONE and -4 <= power <= 23 and fraction & _THREE == _ONE and fraction << (top + _BELOW) == high:
-        fraction &= ~_ONE  # just between two: the even one
+        fraction &= ~_ONE  # exactly between two: take the even one
     fraction = (fraction + (fraction & _ONE)) >> _ONE
     if fraction == _CARRY:
         fraction >>= _ONE

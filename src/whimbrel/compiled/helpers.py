@@ -1,5 +1,4 @@
-"""Helpers that kernels of several packages share: binary search, and comparing and hashing bytes eight at a time,
-and loads that skip a check."""
+"""Helpers that kernels of several packages share: binary search, bytes eight at a time, loads without a check."""
 
 from __future__ import annotations
 
@@ -14,14 +13,14 @@ from whimbrel.compiled.intrinsics import in_kernels
 from whimbrel.compiled.jit import helper
 
 Integer: TypeAlias = int | np.int64
-"""What integers are to kernels: Numba makes no difference."""
+"""An integer in a kernel: Numba makes no difference between the two."""
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _HALF, _BYTE = np.uint64(32), np.uint64(8)
 
 
 @helper
 def lower_bound(values: Floats | Int32s | Int64s, low: int, high: int, value: float | np.int64) -> int:
-    """The first place in values[low:high], which are sorted, of a value that is not below the given one, or `high`."""
+    """The first place in the sorted values[low:high] whose value is not below the given one, or `high`."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < value:
@@ -47,7 +46,7 @@ def load_word(typingctx: Any, data: Any, index: Any) -> Any:
 
 @in_kernels
 def item(typingctx: Any, data: Any, index: Any) -> Any:
-    """The element of an array at an index that is not negative: Numba would count a negative one from the end."""
+    """The element of an array at an index that is never negative: skips Numba's check for negative ones."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -69,7 +68,7 @@ def shared(one: Bytes, at: int, two: Bytes, start: int, length: int) -> int:
 
 @helper
 def are_equal(one: Bytes, at: int, two: Bytes, start: int, length: int) -> bool:
-    """Whether the next `length` bytes are equal; up to eight are compared by one load where arrays are long enough."""
+    """Whether the next `length` bytes are equal; up to eight take one load if arrays are long enough."""
     if length <= 8 and at + 8 <= one.size and start + 8 <= two.size:
         unlike = load_word(one, at) ^ load_word(two, start)
         return length == 0 or unlike << np.uint64(64 - 8 * length) == np.uint64(0)

@@ -14,7 +14,7 @@ from whimbrel.compiled.plain import is_plain
 
 
 def in_kernels(function: Callable[..., Any]) -> Any:
-    """An intrinsic, typed as Any: its arguments are not the ones that the decorated function has."""
+    """Make an intrinsic, typed as Any: kernels call it without the first argument of the decorated function."""
     return intrinsic(function)
 
 
@@ -62,7 +62,7 @@ def float_of_bits(typingctx: Any, word: Any) -> Any:
 
 @in_kernels
 def prefetch(typingctx: Any, array: Any, at: Any) -> Any:
-    """Ask for the cache line of element `at`, counted through all dimensions, without waiting for it."""
+    """Prefetch the cache line of element `at`, counted through all dimensions."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -137,7 +137,7 @@ def or_rows(
 
 
 def _has_avx2(context: object) -> bool:
-    """Whether code is made for a processor that has AVX2; the code generator keeps that to itself."""
+    """Whether code is generated for a processor with AVX2; read from a private field of the code generator."""
     return not is_plain() and "+avx2" in getattr(context.codegen(), "_tm_features", "")  # type: ignore[attr-defined]
 
 
@@ -147,7 +147,8 @@ _PLACES = [[i for i in range(_LANES) if mask >> i & 1] for mask in range(1 << _L
 
 @in_kernels
 def keep_inside(typingctx: Any, source: Any, low: Any, high: Any, at: Any, value: Any, target: Any, n: Any) -> Any:
-    """Of the eight int32 from `at` on, write those with low <= value <= high to `target`, from `n` on; return how many.
+    """Copy source[i] to `target`, from `n` on, for each i in at .. at + 7 with low[i] <= value <= high[i]; return how
+    many.
 
     `target` must have space for eight. With AVX2 one instruction moves all of them: the mask of the comparisons selects
     its table of places.

@@ -1,11 +1,12 @@
-"""How functions are compiled.
+"""The decorators that compile functions.
 
-A `kernel` is what Python calls. A `helper` is called by kernels only: its intermediate code is linked into its callers,
-where it is optimised and becomes machine code, once. Numba by itself does that for every helper and again for every
-caller, which makes compiling a third longer.
+Python calls a `kernel`. Only kernels call a `helper`: its intermediate code is linked into its callers, where it is
+optimised and becomes machine code, once. Numba alone does that for every helper and again for every caller, which makes
+compiling a third longer.
 
-`cache` keeps compiled kernels on disk; `plain` says where all of this is done by Numba alone. While something is
-compiled, the interpreter collects no cycles: compilers make millions of objects, and a tenth of their time went there.
+`cache` keeps compiled kernels on disk; `plain` decides whether Numba alone does all of this. While something is
+compiled, the interpreter collects no cycles: compilers make millions of objects, and collecting took a tenth of the
+time.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def helper(function: Callable[Given, Result]) -> Callable[Given, Result]:
 def inlined(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """A helper whose machine code replaces every call, so that a tuple of many arrays is not copied.
 
-    Each array of the tuple is still counted as a reference: a tenth of a microsecond for a dozen. In a loop over tokens
-    or cells, pass the arrays that are needed.
+    The arrays of the tuple are still reference-counted: a tenth of a microsecond for a dozen. In a loop over tokens or
+    cells, pass only the arrays that are needed.
     """
     return _helper(function, forceinline=True)
 
@@ -61,8 +62,8 @@ def expanded(function: Callable[Given, Result]) -> Callable[Given, Result]:
 def entry_for(function: Callable[Given, Result], *samples: object) -> Callable[Given, Result]:
     """Compile a kernel for arguments of the types of the samples, unless it is on disk, and return the compiled code.
 
-    It is what Numba calls once it has looked at the types of all arguments, which takes as long as passing them. Other
-    types are refused.
+    The compiled code skips Numba's look at the types of all arguments, which takes as long as passing them. Other types
+    are refused.
     """
     compiled: Any = function
     if not hasattr(compiled, "overloads"):  # where compiling is switched off
@@ -162,7 +163,7 @@ class _LowerHelper(NativeLowering):
 
 
 class _HelperCompiler(CompilerBase):
-    """Numba's own pipeline, but for the last step, which makes `_HelperCode`."""
+    """Numba's own pipeline, except that the last step makes `_HelperCode`."""
 
     def define_pipelines(self) -> list[Any]:
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)  # type: ignore[no-untyped-call]

@@ -1,13 +1,13 @@
-"""The one setting that switches off whatever relies on the inside of Numba or of the interpreter.
+"""The one setting that switches off all code that relies on internals of Numba or of the interpreter.
 
-Helpers compile faster, kernels are kept safely, start in 0.1 s and read dicts by using what Numba and CPython do not
-promise to keep. On the plain path only documented features remain: helpers are compiled by `numba.njit`, kernels are
-kept in a directory that is named by a digest of all sources, no second process compiles, single events are read by
-Python, and instructions of one processor family are not used. Results are the same; compiling takes longer, and single
-events cost more.
+The usual path uses internals that Numba and CPython may change: so helpers compile faster, kernels are kept safely,
+start in 0.1 s and read dicts. The plain path uses only documented features: `numba.njit` compiles helpers, kernels are
+kept in a directory named by a digest of all sources, no second process compiles, Python reads single events, and no
+instructions of one processor family are used. Results are the same; compiling takes longer, and single events cost
+more.
 
-WHIMBREL_PLAIN_NUMBA=1 takes the plain path and 0 takes the other one. Without it, the plain path is taken wherever the
-tests of the other one were not run: other interpreters, other versions of Numba, other processors.
+WHIMBREL_PLAIN_NUMBA=1 takes the plain path and 0 the usual one. Without it, the plain path is taken wherever the usual
+one was not tested: on other interpreters, other versions of Numba, other processors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading Python objects inside kernels, by the C functions of the interpreter.
+"""Reads Python objects inside kernels, by the C functions of the interpreter.
 
 A kernel gets the address of an object, which is its `id`. It must keep the GIL while it reads the object
 (`quick_kernel`), so that no other thread changes or frees it. Of the functions below only `PyUnicode_AsUTF8String`
@@ -7,7 +7,7 @@ that it causes, may run any Python code and so change any object: borrowed refer
 Compiled code refers to the functions by name and finds them when it is loaded, so it can be kept on disk.
 
 Two facts are read from memory directly: the type of an object, and whether a text is ASCII. `READABLE` says whether
-this interpreter keeps them where they are expected. Where it is false, nothing in this module may be called.
+this interpreter keeps them where they are expected. If it is false, nothing in this module may be called.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from whimbrel.compiled.intrinsics import in_kernels
 from whimbrel.compiled.plain import is_plain
 
 BYTES_AT = bytes.__basicsize__ - 1
-"""Byte offset of its content in an object of bytes."""
+"""Byte offset of the content in a bytes object."""
 TYPE_AT, STATE_AT = 8, 32
-"""Byte offsets in an object: of its type, and, in a text, of the bits that say how it is stored."""
+"""Byte offsets in an object: of its type, and, in a text, of the bits that describe its storage."""
 
 TEXT, INTEGER, FLOAT, LIST, NONE, TRUE, FALSE, ASCII, DICT, TUPLE = range(10)
 """Places in `KINDS`: the address of each type and constant, and the bit of an ASCII text."""
@@ -95,7 +95,7 @@ def set_word(typingctx: Any, address: Any, word: Any) -> Any:
 
 @in_kernels
 def bytes_at(typingctx: Any, address: Any, size: Any) -> Any:
-    """The bytes at an address as an array, which must not be used after they are freed."""
+    """The bytes at an address as an array; it must not be used after the bytes are freed."""
     made = types.Array(types.uint8, 1, "C", readonly=True)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

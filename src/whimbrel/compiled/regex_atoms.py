@@ -1,8 +1,8 @@
-"""What regular expressions are made of, as compiled loops read them: characters, sets, signs of repetition, groups.
+"""Reads the parts of regular expressions in compiled code: characters, sets, signs of repetition, groups.
 
-An atom is written into a program as positions (`regex_programs`): a byte or a set of bytes that it consumes. The start
-and the end of a text are consumed like bytes, by ^ and $. A character beyond ASCII is consumed by a position for its
-first byte and one for those that follow: texts are valid UTF-8.
+An atom is written into a program as positions (`regex_programs`), each with the byte or set of bytes that it consumes.
+The start and the end of a text are consumed like bytes, by ^ and $. A character beyond ASCII is consumed by a position
+for its first byte and one for the bytes that follow: texts are valid UTF-8.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ START_SYMBOL, END_SYMBOL, SYMBOLS = 256, 257, 258
 """The start and the end of a text, behind the 256 bytes."""
 SHORTEST, FIRST, LAST, MASKS = 0, 1, 2, 3
 """Words of a program: 1 if every text has a match; the positions that begin and end a match; then for each symbol the
-positions that consume it; then for each position those that may follow."""
+positions that consume it; then for each position the positions that may follow it."""
 FOLLOW = MASKS + SYMBOLS
 
 _MOST_REPEATED = 32
@@ -45,7 +45,7 @@ _CLASSES = np.zeros((128, 2), np.uint64)
 _CLASSES[ord("d")], _CLASSES[ord("s")] = _words(_DIGITS), _words(b"\t\n\f\r ")
 _CLASSES[ord("w")] = _words(_DIGITS + _LETTERS + b"_")
 _SIGNS = np.full(128, UNKNOWN, np.int64)
-"""What a sign behind a backslash is: itself, or a control character; no letter or digit is otherwise."""
+"""The character that a sign behind a backslash means: itself, or a control character; UNKNOWN for other letters."""
 _OTHERS = [code for code in range(1, 128) if code not in _DIGITS + _LETTERS]
 _SIGNS[_OTHERS] = _OTHERS
 _SIGNS[list(b"ntrfva")] = [10, 9, 13, 12, 11, 7]
@@ -114,7 +114,7 @@ def _read_set(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, np.uint6
 
 @helper
 def _read_escape(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, Integer, np.uint64, np.uint64, bool]:
-    """Read what follows a backslash: its end, its symbol, or UNKNOWN and it is a set, as `_read_set` gives it."""
+    """Read what follows a backslash; return its end, and its symbol, or UNKNOWN and a set as `_read_set` does."""
     letter = np.int64(data[at]) if at < end else np.int64(0)
     at += 1
     if letter > 127:
@@ -132,7 +132,7 @@ def _read_escape(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, Integ
 def _read_character(
     data: Bytes, at: Integer, end: Integer, program: Uint64s, count: Integer
 ) -> tuple[Integer, Integer, np.uint64, np.uint64]:
-    """Read a character beyond ASCII, a position for each of its bytes. Returns what `read_atom` does."""
+    """Read a character beyond ASCII, with a position for each of its bytes; return what `read_atom` does."""
     own = last = ONE << np.uint64(count)
     first = at
     at += 1
@@ -153,9 +153,10 @@ def _read_character(
 def read_atom(
     data: Bytes, at: Integer, end: Integer, program: Uint64s, count: Integer
 ) -> tuple[Integer, Integer, np.uint64, np.uint64]:
-    """Read what is neither a group nor a sign of repetition: its end, the new number of positions, its first and last.
+    """Read an atom, neither a group nor a sign of repetition, into a program that has `count` positions.
 
-    The end is `UNKNOWN` if it has no positions, or too many.
+    Returns its end, the new number of positions, and its first and last ones. The end is `UNKNOWN` if it has no
+    positions, or too many.
     """
     byte = np.int64(data[at])
     if byte >= 0xC0:
@@ -196,7 +197,7 @@ def read_atom(
 def read_again(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, Integer, Integer]:
     """The end of a sign of repetition, and how often it repeats: at least, and at most or -1.
 
-    The end is where it begins if there is none, and `UNKNOWN` if it is no such sign, or too large.
+    The end is `at` if there is no such sign, and `UNKNOWN` if it is wrong or too large.
     """
     if at >= end or data[at] not in (_STAR, _PLUS, _QUESTION, _BRACE):
         return at, 1, 1
@@ -250,9 +251,9 @@ def after_opening(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, bool
 
 @helper
 def after_unread(data: Bytes, at: Integer, end: Integer) -> Integer:  # pragma: no cover
-    """The end of what RE2 accepts and programs have not: flags such as (?i) or (?ims), and word boundaries.
+    """The end of a construct that RE2 accepts and programs lack: flags such as (?i) or (?ims), and word boundaries.
 
-    It is where it begins if there is none, or if it is repeated.
+    Returns `at` if there is none, or if it is repeated.
     """
     after: Integer = at + 2
     if after > end:

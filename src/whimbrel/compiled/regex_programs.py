@@ -1,9 +1,8 @@
-"""Regular expressions as programs for a compiled loop: position automata of at most 64 positions (Glushkov, 1961).
+"""Compiles regular expressions to programs for a loop: position automata of at most 64 positions (Glushkov, 1961).
 
-An expression has no program if it is long, or has flags, word boundaries, classes by name or sets with characters
-beyond ASCII. RE2 accepts what has a program, but for names of groups and repeated groups of nothing, of which that is
-not sure, and what would have one without its flags and word boundaries. So most expressions of a load need not be
-compiled by RE2 to be known as good ones.
+An expression has no program if it is long, or has flags, word boundaries, named classes or sets with characters beyond
+ASCII. RE2 surely accepts an expression that has a program, or would have one without its flags and word boundaries,
+unless it has named groups or repeated empty groups. So RE2 need not compile most expressions of a load to check them.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def _repeated(
 
 @inlined
 def _is_known(program: Uint64s, count: Integer) -> bool:
-    """Whether nothing is before ^ or behind $."""
+    """Whether no position comes before ^ or behind $."""
     starts, ends = program[MASKS + START_SYMBOL], program[MASKS + END_SYMBOL]
     for position in range(count):
         follow = program[FOLLOW + position]
@@ -108,13 +107,13 @@ def _read_program(
 ) -> tuple[Integer, bool]:
     """Write a program. Return its words, 0 if there is none, and whether RE2 surely accepts the expression.
 
-    `parts` and `known` are space for the groups that are open: what is before each, and its first position.
+    `parts` and `known` are scratch for open groups: the part before each, and its first position.
     """
     program[:] = NONE
     count: Integer = np.int64(0)
     depth, is_sure, has_program = 0, True, True
     every: Part = (NONE, NONE, False)  # the alternatives before the last
-    part: Part = (NONE, NONE, True)  # what was read of the last one
+    part: Part = (NONE, NONE, True)  # the last alternative so far
     while at < end:
         byte = data[at]
         if byte == BAR:
@@ -153,7 +152,7 @@ def _read_program(
         after, least, most = read_again(data, at, end)
         if after == UNKNOWN:
             return 0, False
-        if after > at and first == count:  # a group of nothing; RE2 refuses it if that is repeated too often
+        if after > at and first == count:  # an empty group: RE2 refuses to repeat it too often
             is_sure = False
         elif after > at:
             count, atom = _repeated(program, first, count, atom, least, most)
@@ -172,7 +171,7 @@ def _read_program(
 def measure_programs(begin: Int64s, end: Int64s, data: Bytes, longest: int) -> tuple[np.ndarray, np.ndarray]:
     """For each expression data[begin:end] the words of its program, or 0, and whether RE2 surely accepts it.
 
-    Those with more bytes than `longest` are not read.
+    Expressions of more than `longest` bytes are not read.
     """
     words, is_sure = np.zeros(begin.size, np.int64), np.zeros(begin.size, np.bool_)
     program, parts, known = np.empty(_WORDS, np.uint64), np.empty((_DEPTH, 6), np.uint64), np.empty(_DEPTH, np.int64)
@@ -193,7 +192,7 @@ def write_programs(begin: Int64s, end: Int64s, data: Bytes, place: Int64s, out: 
 
 
 def program_sizes(regexes: Sequence[str], longest: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `measure_programs`, of texts."""
+    """Do what `measure_programs` does for a list of texts."""
     texts = [regex.encode() for regex in regexes]
     ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
     begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]])

@@ -1,8 +1,8 @@
-"""Passing named tuples of arrays to kernels by address.
+"""Passes named tuples of arrays to kernels by address.
 
 Numba checks and unpacks every argument of a call: 51 arrays took 11 us, one array of addresses takes a tenth of that.
 `words_of` lists the addresses and shapes of the arrays of a named tuple; inside a kernel a `view` of its type makes the
-tuple again. Whoever keeps the words must keep the arrays alive.
+tuple again. Callers must keep the arrays alive as long as they use the words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 def at_line_start(words: int) -> np.ndarray:
-    """Zeros, int64, that begin where a line of the cache does, so that every line of eight words does too."""
+    """Zeros, int64, aligned to a cache line, so that each run of eight words is one line."""
     larger = np.zeros(words + 8, np.int64)
     first = -larger.ctypes.data // 8 % 8
     return larger[first : first + words]
@@ -65,7 +65,7 @@ def tuple_of_arrays(name: type, writeable: bool) -> TupleOfArrays:
 
 
 def words_of(kind: TupleOfArrays, arrays: Sequence[np.ndarray]) -> list[int]:
-    """The addresses and shapes of the arrays, whose types are checked here: a kernel cannot check them."""
+    """The addresses and shapes of the arrays. Checks their types, because a kernel cannot."""
     words: list[int] = []
     for array, dtype, dims in zip(arrays, kind.dtypes, kind.dims, strict=True):
         if array.dtype != dtype or array.ndim != dims or not array.flags.c_contiguous:

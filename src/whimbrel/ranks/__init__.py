@@ -1,1 +1,1 @@
-"""Values to ranks: the constants of filters in order, and where the values of events lie among them."""
+"""Turns values into ranks: sorts the constants of filters, and finds where the values of events lie among them."""

@@ -1,7 +1,7 @@
-"""Arrow arrays from lists and NumPy arrays, and back, through their buffers.
+"""Makes Arrow arrays from lists and NumPy arrays, and back, through their buffers.
 
-`pyarrow.array` and `to_numpy` ask pandas whether it knows the object, and so import pandas wherever it is installed,
-which takes a fifth of a second at the start of a process.
+`pyarrow.array` and `to_numpy` import pandas, if it is installed, to ask whether it knows the object: a fifth of a
+second at the start of a process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FEW = 1 << 20
 
 
 def large_strings(texts: Sequence[str]) -> pa.LargeStringArray:
-    """An array of the texts; raises what `pyarrow.array` raises where one of them is no text."""
+    """An array of the texts; raises what `pyarrow.array` raises if one of them is no text."""
     import pyarrow as pa
 
     if len(texts) > FEW or "pandas" in sys.modules:
@@ -50,7 +50,7 @@ def values_of(array: pa.Array, dtype: type | None = None) -> np.ndarray:
 
 
 def widened(array: pa.Array) -> pa.LargeStringArray:
-    """The strings with 64-bit offsets, on the same bytes. A cast would import all of Arrow's compute functions."""
+    """The strings with 64-bit offsets, sharing the bytes. A cast would import all of Arrow's compute functions."""
     import pyarrow as pa
 
     if array.type == pa.large_string():

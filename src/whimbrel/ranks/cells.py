@@ -1,7 +1,7 @@
 """Cells: the values of a single event as floats, so that one array holds all of them, whatever their types.
 
-A number is itself. A value whose rank is known already, such as a text, is a NaN that carries the rank in its bits. A
-NaN of an event is replaced by null before, so no event can pass off a NaN as a rank.
+The cell of a number is the number. The cell of a value whose rank is known already, such as a text, is a NaN that
+carries the rank in its bits. A NaN of an event becomes null first, so no event can pass off a NaN as a rank.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which columns of a table hold which attributes of a dictionary.
+"""Finds the columns of a table that hold the attributes of a dictionary.
 
-A dotted name and nested fields are the same attribute, so an attribute may lie in several leaves. Rare nestings,
-such as lists of lists and arrays in arrays, are read event by event: those leaves are `ColumnLayout.odd`.
+A dotted name and nested fields are the same attribute, so several leaves may hold one attribute. Rare nestings, such as
+lists of lists and arrays in arrays, are read event by event: these leaves are `ColumnLayout.odd`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ColumnLeaf:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """Where attributes lie in tables of one schema; flat leaves are in order of their attributes."""
+    """The leaves of tables of one schema, by how they are read; flat ones are in order of their attributes."""
 
     flat: list[ColumnLeaf] = field(default_factory=list)
     lists: list[ColumnLeaf] = field(default_factory=list)
@@ -50,7 +50,7 @@ class ColumnLayout:
 def layout(
     schema: pa.Schema, find: Callable[[str], int | None], above: Container[str], timestamps: Collection[str]
 ) -> ColumnLayout:
-    """The layout of a schema. `find` numbers attributes, `above` has the names that attributes lie below."""
+    """The layout of a schema. `find` returns the number of an attribute; `above` has the names above attributes."""
     found = ColumnLayout()
 
     def walk(name: str, kind: pa.DataType, path: tuple[int, ...], found: ColumnLayout) -> None:
@@ -113,7 +113,7 @@ def field_array(array: pa.Array, path: tuple[int, ...]) -> pa.Array:
 
     for index in path:
         child = storage(array.field(index))
-        if array.null_count and child.type != array.type.field(index).type:  # run ends: null only now
+        if array.null_count and child.type != array.type.field(index).type:  # run-end encoded
             array = pc.if_else(array.is_valid(), child, pa.scalar(None, child.type))
         else:
             array = storage(pc.struct_field(array, [index]))

@@ -1,6 +1,6 @@
-"""Arrow arrays to ranks: values are read from Arrow's buffers as NumPy arrays, without Python objects.
+"""Ranks the values of Arrow arrays, read from Arrow's buffers as NumPy arrays, without Python objects.
 
-Kernels rank whatever a null cell happens to hold; the cell is overwritten as missing afterwards.
+Kernels rank whatever a null cell happens to hold; then null cells are overwritten as missing.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
 _DAY_MILLISECONDS = 86_400_000
 _EXACT_POWER = 22
-"""Up to here every power of ten is a binary64."""
+"""Binary64 holds the powers of ten exactly up to this exponent."""
 _EXACT_DIGITS = 15
-"""Integers with up to this many digits are binary64."""
+"""Binary64 holds integers of up to so many digits exactly."""
 _SCALES = (2, 4, 6, 9, 12)
-"""Digits after the point that values are likely to need, whatever the scale of the type."""
+"""Numbers of digits after the point that values are likely to need, whatever the scale of the type."""
 
 
 def rank_column(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, out: np.ndarray) -> None:
-    """Write the ranks of a flat column, MISSING where it has no value."""
+    """Write the ranks of a flat column; MISSING for a row without a value."""
     rank_array(array, lookup, leaf.is_time, MISSING, out)
     if leaf.is_time:
         for row in np.flatnonzero(out == BAD).tolist():
@@ -136,7 +136,7 @@ def _rank_decimals(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarra
 def _decimals(array: pa.Array) -> np.ndarray:
     """The nearest binary64 of each decimal; Arrow's own cast may be off by one unit in the last place.
 
-    The quotient of two exact binary64 is rounded once and so is the nearest one. Values of longer types mostly need
+    The quotient of two exact binary64 is rounded once, so it is the nearest one. Values of longer types mostly need
     fewer digits: Arrow drops the zeros. Python reads the rest.
     """
     if array.type.id == lib.Type_DECIMAL128 and abs(array.type.scale) <= _EXACT_POWER:
@@ -168,7 +168,7 @@ def _rank_dates(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) 
 
 
 def _rank_moments(values: np.ndarray, unit: int, lookup: Lookup, out: np.ndarray) -> None:
-    """Write the ranks of instants counted in units of `unit` nanoseconds, some of which may not fit int64."""
+    """Write the ranks of timestamps in units of `unit` nanoseconds; in nanoseconds some may not fit int64."""
     if unit == 1:
         lookup.rank_times(values, out)
         return

@@ -2,8 +2,8 @@
 
 A rank is an int32. For every attribute rank 0 is null, and the types follow one another: booleans, numbers, strings,
 timestamps. With n constants of a type its block has 2n + 1 ranks from `base` on: constant i has rank base + 2i + 1, and
-a value between constants i - 1 and i has rank base + 2i. Two values of one rank satisfy the same constraints, so that a
-set of values is exactly a list of rank intervals, and kernels compare integers only.
+a value between constants i - 1 and i has rank base + 2i. Values of one rank satisfy the same constraints, so a set of
+values is exactly a list of rank intervals, and kernels compare integers only.
 
 `dictionary_builder` makes a dictionary from constants; a segment stores its arrays and its meta.
 """
@@ -26,19 +26,19 @@ from whimbrel.ranks.lookup import Lookup
 NumberColumn: TypeAlias = np.ndarray | Sequence[int | float]
 
 _DERIVED = "\udc00"
-"""What the keys of derived attributes begin with: no name of users has a lone surrogate."""
+"""The first character of the keys of derived attributes: a lone surrogate, which no name of a user has."""
 
 
 def derived_key(*names: str) -> str:
-    """The key of the attribute that holds the fragments of another, or that says how two compare.
+    """The key of a derived attribute: of one name, the attribute of its fragments; of two, that of their comparison.
 
-    No attribute of users can have it.
+    No attribute of a user can have such a key.
     """
     return "".join(_DERIVED + name for name in names)
 
 
 def source_names(key: str) -> list[str]:
-    """The attributes from which one is derived: one, or two that are compared; none if it is no derived attribute."""
+    """The attributes from which an attribute is derived: one, or two that are compared; none if it is not derived."""
     return key.split(_DERIVED)[1:]
 
 
@@ -48,13 +48,13 @@ class DictionaryMeta(msgspec.Struct, frozen=True):
     attributes: list[str]
     """The name of each attribute; a derived one has the name of its (first) source."""
     exact_numbers: dict[str, list[str]] = {}
-    """By attribute: its numbers, as their repr, where neither int64 nor binary64 holds all of them exactly."""
+    """The numbers of each attribute, as their repr, if neither int64 nor binary64 holds all of them exactly."""
     exact_times: dict[str, list[int]] = {}
-    """By attribute: its timestamps in nanoseconds, where int64 does not hold all of them."""
+    """The timestamps of each attribute in nanoseconds, if int64 does not hold all of them."""
     derived: list[tuple[int, int, bool]] = []
-    """Attributes with the fragments of others: the attribute, its source, whether several tests may want one value."""
+    """Attributes of fragments: the attribute, its source, and whether several tests must hold for the same value."""
     links: list[tuple[int, int, int]] = []
-    """Attributes that say how two others compare (`ranks.links`): the attribute, and the two."""
+    """Attributes of comparisons (`ranks.links`): the attribute, and the two that it compares."""
 
 
 class Dictionary:
@@ -72,12 +72,12 @@ class Dictionary:
 
     @property
     def rank_base(self) -> np.ndarray:
-        """int32[attributes, 5]: the first rank of each type, and past the last type the number of ranks."""
+        """int32[attributes, 5]: the first rank of each type, then the number of ranks."""
         return self.arrays["rank_base"]
 
     @cached_property
     def attributes(self) -> dict[str, int]:
-        """The number of each attribute by its key: its name, or of a derived one `derived_key`."""
+        """The number of each attribute by its key: its name, or the `derived_key` of a derived one."""
         return {self.key_of(attr): attr for attr in range(len(self.names))}
 
     @cached_property
@@ -92,12 +92,12 @@ class Dictionary:
         return {**patterns, **{attr: (left, right) for attr, left, right in self.meta.links}}
 
     def key_of(self, attr: int) -> str:
-        """The key of an attribute: its name, or of a derived one `derived_key`."""
+        """The key of an attribute: its name, or the `derived_key` of a derived one."""
         sources = self._derived_from.get(attr)
         return self.names[attr] if sources is None else derived_key(*(self.names[source] for source in sources))
 
     def base(self, attr: int, type: int) -> int:
-        """The first rank of a type, or past the last type the number of ranks."""
+        """The first rank of a type; for the number after the last type, the number of ranks."""
         return int(self.arrays["rank_base"][attr, type])
 
     def lookup(self, attr: int) -> Lookup:
@@ -129,7 +129,7 @@ class Dictionary:
 
     def ranks_of(self, attr: int, type: int, values: NumberColumn | Strings) -> np.ndarray:
         """The int32 ranks of many constants of one type; ValueError if one of them is no constant."""
-        lookup = self._new_lookup(attr)  # a new one: what makes searching quick is let go of at the end
+        lookup = self._new_lookup(attr)  # a new one, so that its search structures are freed at the end
         if type == NUMBER:
             return _checked(_number_ranks(lookup, cast(NumberColumn, values)), lookup.number_base, lookup)
         if type == STRING:

@@ -1,7 +1,7 @@
-"""Building the dictionary of a set of filters: the constants of every attribute, sorted and laid out as flat arrays.
+"""Builds the dictionary of a set of filters: sorts the constants of every attribute and lays them out as flat arrays.
 
-Everything works on whole arrays: a segment has millions of constants. Those of a bulk load come in literal pools, one
-for each attribute and type, in which the literals of all groups are ranked together.
+Everything works on whole arrays: a segment has millions of constants. The constants of a bulk load come in literal
+pools, one for each attribute and type, in which the literals of all groups are ranked together.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from whimbrel.ranks.string_kernels import fill_hash_table
 _FEW = 256
 _SAMPLE = 2_048
 _MANY = 4_096
-"""Fewest floats that are sorted and given their places in one step."""
+"""From so many floats on, sorting them and finding their places is one step."""
 _NO_INTEGERS = np.empty(0, np.int64)
 _NO_STRINGS = np.zeros(1, np.int64), np.empty(0, np.uint8)
 _NO_TABLE = np.empty(0, np.int32)
-"""What an attribute has in the place of constants: made once, as a load may have thousands of attributes."""
+"""The empty arrays of an attribute without constants: made once, as a load may have thousands of attributes."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Constants:
     """The constants of one attribute: arrays from columns of literals, plain values from single filters.
 
     `ordered`: some filter compares the strings by order, so that unknown strings need their true place among them.
-    `joined`: the attribute is a derived one, and some filter has several tests of it that want the same value.
+    `joined`: the attribute is derived, and some filter has several tests of it that must hold for the same value.
     """
 
     arrays: list[np.ndarray] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Constants:
         return pa.chunked_array(chunks, pa.large_string())
 
     def all_times(self) -> np.ndarray | list[int]:
-        """One int64 array, or a list if some instant does not fit."""
+        """One int64 array, or a list if some timestamp does not fit."""
         if not self.times:
             return _NO_INTEGERS
         if all(isinstance(part, np.ndarray) for part in self.times):
@@ -121,7 +121,7 @@ def _fits_float(array: np.ndarray) -> bool:
 
 
 def build_dictionary(names: Sequence[str], constants: Sequence[Constants]) -> Dictionary:
-    """The dictionary of some attributes, given the constants of each in any order, with repetitions.
+    """Build a dictionary of attributes; the constants of each may have any order, and repetitions.
 
     >>> toys, prices = Constants(), Constants()
     >>> toys.strings.append(["bear", "ant"])
@@ -178,7 +178,7 @@ def build_dictionary(names: Sequence[str], constants: Sequence[Constants]) -> Di
 
 
 def _sort_numbers(values: NumberColumn) -> tuple[int, np.ndarray | list[int | float]]:
-    """How to keep the numbers, and their sorted distinct values."""
+    """How the numbers are kept (`kernel_arrays.INTEGERS` and so on), and their sorted distinct values."""
     if len(values) == 0:
         return NO_NUMBERS, _NO_INTEGERS
     if isinstance(values, np.ndarray):
@@ -210,7 +210,7 @@ def _are_whole(floats: np.ndarray) -> bool:
 
 
 def _exactly(values: Sequence[int | float]) -> tuple[int, np.ndarray | list[int | float]]:
-    """Python's numbers, unless a sorted array of floats says the same."""
+    """Keep the numbers as Python numbers, unless an array of floats holds the same values."""
     found = sorted(set(values))
     try:
         floats = np.array([float(value) for value in found])
@@ -269,7 +269,7 @@ def _shifted(offsets: list[np.ndarray], data: list[np.ndarray]) -> Iterable[np.n
 
 
 def is_beyond_floats(column: np.ndarray) -> bool:
-    """Whether some integer of a column is beyond those that binary64 holds all of; objects may be anything."""
+    """Whether some integer of a column may be beyond 2^53, where binary64 has gaps; true for objects."""
     if column.dtype == object:
         return True
     return bool(column.dtype == np.int64 and len(column) and max(-int(column.min()), int(column.max())) > EXACT_FLOAT)
@@ -283,7 +283,7 @@ class LiteralPool:
         self.size = 0
         self._columns: list[Column] = []
         self._distinct: np.ndarray | pa.Array | None = None
-        self._places: np.ndarray | None = None  # of each literal among the distinct ones
+        self._places: np.ndarray | None = None  # the place of each literal among the distinct ones
 
     def add(self, column: Column) -> int:
         """Add a column; return where it begins in the pool."""
@@ -293,7 +293,7 @@ class LiteralPool:
         return begin
 
     def give(self, into: Constants) -> None:
-        """Add the literals to the constants of the attribute, when all columns are there."""
+        """Add the literals to the constants of the attribute; all columns must have been added."""
         if self.type == STRING:
             self._distinct, self._places = _distinct_words(cast("list[DictionaryStrings]", self._columns))
             into.strings.append(self._distinct)
@@ -308,19 +308,19 @@ class LiteralPool:
         self._columns = []
 
     def ranks(self, dictionary: Dictionary) -> np.ndarray:
-        """The rank of every literal. The literals are released."""
+        """The rank of every literal. Frees the literals."""
         found = dictionary.ranks_of(self.attr, self.type, self._distinct)
         if self._places is None:
             return found
         is_sorted = self.type == NUMBER and len(found) > 0
-        is_all = is_sorted and int(found[-1]) - int(found[0]) == 2 * (len(found) - 1)  # no others between them
+        is_all = is_sorted and int(found[-1]) - int(found[0]) == 2 * (len(found) - 1)  # no other constants in between
         of_each: np.ndarray = 2 * self._places + found[0] if is_all else found[self._places]
         self._distinct = self._places = None
         return of_each
 
 
 def _distinct_words(columns: list[DictionaryStrings]) -> tuple[pa.Array, np.ndarray]:
-    """The strings that are used, hardly any of them twice, and the place of each literal among them."""
+    """The strings that occur, hardly any of them twice, and the place of each literal among them."""
     vocabularies: dict[int, int] = {}
     known: list[pa.Array] = []
     size = 0

@@ -1,7 +1,7 @@
-"""Distinct values and groups of equal values, faster than NumPy's `unique`.
+"""Finds distinct values and groups of equal values, faster than NumPy's `unique`.
 
-`unique` uses a hash table, which takes three times as long as sorting where values hardly repeat, and much longer than
-a table of marks where integers are dense.
+`unique` uses a hash table. That takes three times as long as sorting if values hardly repeat, and much longer than a
+table of marks if integers are dense.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from whimbrel.ranks.string_kernels import string_words
 _FACTOR, _ONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(1)
 _BITS = 63
 _GOES_ON = 8
-"""The count byte of a word of a string that goes on after it: see `string_words`."""
+"""The count byte of a word of `string_words` if the string goes on after it."""
 _MOST_CUT = 24
-"""Most leading bits that a sort key may drop; where few numbers are equal, hashes of 40 bits order them well."""
+"""Bits that a sort key may drop, at most: hashes of the other 40 bits order numbers well if few are equal."""
 _CROWDED = 24
-"""Most values in one step of equal width for sorting by steps."""
+"""Values in one step of equal width, at most, for sorting by steps."""
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
@@ -84,10 +84,10 @@ def _sort_within(words: np.ndarray, begins: np.ndarray) -> np.ndarray:
 
 
 def together(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An order in which equal numbers follow one another by their places, and whether each equals the next one.
+    """An order in which equal numbers are adjacent, by their places, and whether each number equals the next one.
 
-    No number may be negative. Integers are sorted that are made of the number, or of a hash of it where it has too many
-    bits, and of its place: NumPy sorts integers seven times as fast as it finds a stable order.
+    No number may be negative. The number, or a hash of it if it has too many bits, and its place make one integer:
+    NumPy sorts integers seven times as fast as it finds a stable order.
 
     >>> together(np.array([3, 1, 3, 2]))
     (array([1, 3, 0, 2]), array([False, False,  True]))
@@ -102,7 +102,7 @@ def together(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     same = packed[1:] ^ packed[:-1] <= mask
     if not is_exact:
         tied = np.flatnonzero(same)
-        mixed = tied[values[order[tied]] != values[order[tied + 1]]]  # two numbers with one hash
+        mixed = tied[values[order[tied]] != values[order[tied + 1]]]  # different numbers with the same hash
         ends = np.append(np.flatnonzero(~same) + 1, len(order))
         for run in np.unique(np.searchsorted(ends, mixed, "right")).tolist():
             begin, end = int(ends[run - 1]) if run else 0, int(ends[run])
@@ -114,7 +114,7 @@ def together(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sort_by_two(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
-    """An order in which equal `major` numbers follow one another, sorted by the leading bits of their `minor` numbers.
+    """An order in which equal `major` numbers are adjacent, sorted by the leading bits of their `minor` numbers.
 
     No number may be negative.
 
@@ -143,9 +143,9 @@ def sort_by_two(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
 
 
 def float_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The sorted distinct values and the place of each value among them; None where values are spread too unevenly.
+    """The sorted distinct values and the place of each value among them; None if values are spread too unevenly.
 
-    All values must be finite. It takes half the time of sorting them and searching for each.
+    All values must be finite. Takes half the time of sorting them and searching for each.
 
     >>> float_places(np.array([2.5, 0.5, 2.5]))
     (array([0.5, 2.5]), array([1, 0, 1], dtype=int32))
@@ -166,7 +166,11 @@ def place_floats(
     values: Floats, low: float, scale: float, steps: Int32s, ordered: Floats, rows: Int32s,
     places: Int32s,
 ) -> int:  # fmt: skip
-    """Sort values into steps of equal width, then within each. Returns how many are distinct, 0 if a step is full."""
+    """Sort values into steps of equal width, then within each; return how many are distinct, or 0 if a step is full.
+
+    Step (value - low) * scale of a value is counted in `steps`. Writes the sorted distinct values to `ordered`, and the
+    place of each value among them to `places`; `rows` is scratch.
+    """
     for i in range(values.size):
         steps[np.int64((values[i] - low) * scale) + 1] += 1
     for step in range(1, steps.size):

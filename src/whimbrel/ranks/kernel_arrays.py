@@ -12,7 +12,7 @@ from whimbrel.compiled.views import tuple_of_arrays
 NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
 """How the numbers of an attribute are kept: not at all, as int64, as float64, as Python numbers."""
 EXACT_FLOAT = 1 << 53
-"""Up to here every integer is a binary64."""
+"""Binary64 holds every integer up to this one."""
 
 
 class Numbers(NamedTuple):
@@ -31,7 +31,7 @@ class Numbers(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What reading a dict needs: the strings of all attributes, and what Python objects are."""
+    """The strings and timestamps of all attributes, and the types of Python objects, for kernels that read events."""
 
     kinds: Int64s  # `python_objects.KINDS`
     bases: Int32Matrix  # [A, 5]: where the ranks of each type begin
@@ -55,7 +55,7 @@ class Entries(NamedTuple):
     cells: Floats  # [n]
     bits: Int64s  # [n]: the same memory as `cells`, read as integers
     elements: Int32s  # [n]: the element of an array of objects in which the value lies (see ARRAY_BITS)
-    items: Int64s  # [m]: results (see RESULTS), then what is known of a dict while it is read
+    items: Int64s  # [m]: results (see RESULTS), then the queue of items of a dict that is being read
     text_entries: Int64s  # [t]: the entry of each text from which an attribute is derived
     text_ends: Int64s  # [t + 1]: where the bytes of a text end; those of the first begin at 0
     text_data: Bytes
@@ -65,10 +65,10 @@ NUMBERS = tuple_of_arrays(Numbers, False)
 READING = tuple_of_arrays(Reading, False)
 ENTRIES = tuple_of_arrays(Entries, True)
 ARRAY_BITS = 10
-"""Bits of the number of an array in `elements`; the number of the element, from 1, is above them. The whole is 0
-outside of arrays, -1 in an array that lies in an element of another, and ascends among the entries of an attribute."""
+"""The lowest bits of `elements` number the array; the bits above number the element, from 1. The whole is 0 outside
+arrays, -1 in an array inside an element of another, and ascends among the entries of an attribute."""
 FOR_PYTHON, FULL = -1, -2
-"""What a reader returns in place of a number of entries: Python must read the event; some buffer is full."""
+"""Returned in place of a number of entries: Python must read the event; some buffer is full."""
 IN_ARRAYS, HAS_TEXTS = 1 << 40, 1 << 41
 """Added to a number of entries: values are in arrays of objects; there are texts from which attributes are derived."""
 ARRAYS, TEXTS = 0, 1
@@ -95,5 +95,5 @@ def make_entries(size: int, items: int, texts: int = 64) -> Entries:
 ENTRIES_AT = 0
 NUMBERS_AT = ENTRIES_AT + ENTRIES.words
 READING_AT = NUMBERS_AT + NUMBERS.words
-"""Where each begins among the words of a kernel that reads events; what else it needs follows from END_AT on."""
+"""Where each tuple begins among the words of a kernel that reads events; END_AT is the end of the last one."""
 END_AT = READING_AT + READING.words

@@ -1,9 +1,9 @@
-"""Comparisons of two attributes: a derived attribute for each pair that filters compare.
+"""Comparisons of two attributes (links): each pair that filters compare becomes a derived attribute.
 
-Its value in an event says how the values of the two attributes compare: LESS, EQUAL, GREATER; SAME, which are equal
-booleans, as these have no order; or DIFFERENT, which are unequal booleans and values of different types. So `a < b` is
-an item like any other. It decides only where each of both attributes has one value. Where one has several, the derived
-attribute has all five values, and the event gets the mark LINKED: filters with links are evaluated themselves.
+Its value in an event is the outcome of the comparison: LESS, EQUAL or GREATER; SAME for equal booleans, which have no
+order; DIFFERENT for unequal booleans and for values of different types. So `a < b` is an item like any other. It
+decides only if both attributes have a single value. If one has several, the derived attribute has all five values, and
+the event gets the mark LINKED: filters with links are then evaluated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LINKED = 4
 LESS, EQUAL, GREATER, DIFFERENT, SAME = 0, 1, 2, 3, 4
 _VALUES = 5
 _NOTHING, _SEVERAL, _UNKNOWN = 5, 6, 7
-"""In place of a comparison: an attribute has no value; one has several; Python must compare the values."""
+"""In place of an outcome: an attribute has no value; one has several; Python must compare the values."""
 
 SEVERAL_LINKED = 1 << 40
 """Added to a number of entries: the event gets the mark LINKED."""
@@ -96,10 +96,10 @@ class EventLinks:
         return mark
 
     def append_read(self, words: np.ndarray, count: int, texts: int) -> int:
-        """Append to the first `count` entries of an event that a kernel has read; `texts` of them have texts.
+        """Append comparisons to the first `count` entries of an event that a kernel has read, `texts` of them texts.
 
-        The entries are among the `words`. Returns how many there are now, with `SEVERAL_LINKED` added if the event gets
-        the mark, or -1 if `append` must do it.
+        The entries are among the `words`. Returns the number of entries, with `SEVERAL_LINKED` added if the event gets
+        the mark, or -1 if `append` must be called instead.
         """
         return append_links(words, self._words, count, texts)
 
@@ -113,9 +113,9 @@ class EventLinks:
         read: Callable[[int], Event],
         is_done: np.ndarray | None = None,
     ) -> list[ListRanks]:
-        """The ranks of events whose entries were read by a kernel; the entries of event e end at ends[e + 1].
+        """The ranks of comparisons for events that a kernel has read; the entries of event e end at ends[e + 1].
 
-        Marks the events with several values. `read` gives the event of a number. Those that are done get nothing.
+        Marks events with several values in `marks`. `read` reads the event of a number. Events that are done get none.
         """
         codes = np.empty((len(self._links), len(ends) - 1), np.uint8)
         of_entry, text_ends, data = map(read_only, texts)
@@ -134,9 +134,9 @@ class EventLinks:
         marks: np.ndarray,
         events: Callable[[Collection[str]], Iterable[Event]],
     ) -> list[ListRanks]:
-        """The ranks of the rows of a table, given its flat columns and their ranks. Marks rows with several values.
+        """The ranks of comparisons for the rows of a table, given its flat columns and their ranks.
 
-        `events` reads the rows as events with some attributes.
+        Marks rows with several values in `marks`. `events` reads the rows as events with some attributes.
         """
         several = [*found.lists, *found.objects, *found.maps]
         parts = []
@@ -160,7 +160,7 @@ class EventLinks:
         return [_compare(names, event) for names in self._names]
 
     def _part(self, number: int, codes: np.ndarray, marks: np.ndarray) -> ListRanks:
-        """One rank for each event that has one value of both attributes, all five where one has several."""
+        """The rank of the outcome if both attributes have one value, all five ranks if one has several, by event."""
         several = codes == _SEVERAL
         marks[several] |= LINKED
         starts = np.where(codes < _VALUES, codes, 0).astype(np.int64)
@@ -207,7 +207,7 @@ def _compare_columns(
 
 
 def _order(one: np.ndarray | pa.Array, two: np.ndarray | pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Where one is less and where it is greater, as uint8; integers and floats compare by exact value."""
+    """Masks, as uint8, of the rows where `one` is less and where it is greater; numbers compare by exact value."""
     if isinstance(one, pa.Array):
         import pyarrow.compute as pc
 
@@ -264,7 +264,10 @@ def compare_entries(
     attrs: Int32s, cells: Floats, bits: Int64s, ends: Int64s, text_entries: Int64s,
     text_ends: Int64s, text_data: Bytes, links: Int32Matrix, bases: Int32Matrix, codes: ByteMatrix,
 ) -> None:  # fmt: skip
-    """Write how each pair compares in each event, given the entries of events, and the texts of some entries."""
+    """Write to codes[pair, event] how each pair compares in each event.
+
+    The entries of event e end at ends[e + 1]; entry text_entries[i] has the text that ends at text_ends[i + 1].
+    """
     _compare_events(
         attrs, cells, bits, ends, text_entries, text_entries.size, text_ends, text_data, links, bases, codes
     )
@@ -275,7 +278,7 @@ def _compare_events(
     attrs: Int32s, cells: Floats, bits: Int64s, ends: Int64s, text_entries: Int64s, texts: int,
     text_ends: Int64s, text_data: Bytes, links: Int32Matrix, bases: Int32Matrix, codes: ByteMatrix,
 ) -> None:  # fmt: skip
-    place = np.full(bases.shape[0], -1, np.int64)  # of the value of an attribute; -2: it has several
+    place = np.full(bases.shape[0], -1, np.int64)  # the entry of each attribute; -2: it has several values
     text_of = np.full(ends[ends.size - 1], -1, np.int64)
     for text in range(texts):
         if text_entries[text] < text_of.size:
@@ -302,7 +305,7 @@ def _compare_two(
     i: int, j: int, attrs: Int32s, cells: Floats, bits: Int64s, text_of: Int64s, text_ends: Int64s,
     text_data: Bytes, bases: Int32Matrix,
 ) -> int:  # fmt: skip
-    """How the values of two entries compare, or _UNKNOWN."""
+    """How the values of entries i and j compare, or _UNKNOWN."""
     x, y = cells[i], cells[j]
     kind = _type_of(x, bits[i], bases[attrs[i]])
     if kind != _type_of(y, bits[j], bases[attrs[j]]):

@@ -1,4 +1,4 @@
-"""Columns with several values per row to ranks: lists, lists of objects, and maps.
+"""Ranks columns with several values per row: lists, lists of objects, and maps.
 
 All members are ranked as one array, and a row is a range of it. A null member of a list or a map is a value; a null
 field of an object is missing.
@@ -20,7 +20,7 @@ from whimbrel.ranks.kernel_arrays import ARRAY_BITS
 from whimbrel.ranks.lookup import Lookup
 
 _ELEMENTS = (1 << 31 - ARRAY_BITS) - 2
-"""Elements that have numbers of their own."""
+"""The highest number of an element."""
 OnValues: TypeAlias = Callable[[ColumnLeaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
 """Called with the leaf, its values, their ranks, and where the values of each row start and end."""
 
@@ -33,7 +33,7 @@ class ListRanks(NamedTuple):
     starts: np.ndarray
     ends: np.ndarray
     elements: np.ndarray | None = None
-    """Of each rank the element of an array of objects (`Entries.elements`), if they lie in one."""
+    """The element of an array of objects in which each rank's value lies (`Entries.elements`), if it lies in one."""
 
 
 def rank_lists(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, on_values: OnValues) -> ListRanks:
@@ -49,9 +49,9 @@ def rank_lists(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, on_values: OnV
 def rank_objects(
     array: pa.Array, leaf: ColumnLeaf, number: int, lookup: Callable[[int], Lookup], on_values: OnValues
 ) -> tuple[list[ListRanks], np.ndarray]:
-    """The ranks of a column of arrays of objects, and which rows have a value in one of the objects.
+    """The ranks of a column of arrays of objects, and a mask of the rows that have a value in some object.
 
-    `number` tells this column from others that are arrays of objects.
+    `number` is the number of this column among the arrays of objects.
     """
     members, starts, ends = _members(array, array.values)
     coupled = np.zeros(len(array), bool)
@@ -67,7 +67,7 @@ def rank_objects(
         part = part._replace(elements=elements[ranks != MISSING])
         coupled |= part.ends > part.starts
         parts.append(part)
-    if leaf.attr >= 0:  # a null among the objects is a value of the attribute of the array itself
+    if leaf.attr >= 0:  # a null among the objects is a null value of the array's own attribute
         nulls = np.full(len(members), NULL, np.int32)
         parts.append(_chosen(leaf.attr, nulls, np.asarray(members.is_null()), starts, ends))
     return parts, coupled
@@ -80,7 +80,7 @@ def rank_map(
     lookup: Callable[[int], Lookup],
     on_values: OnValues,
 ) -> list[ListRanks]:
-    """The ranks of a column of maps from text to scalars; `find` gives the attribute of a key."""
+    """The ranks of a column of maps from text to scalars; `find` returns the leaf of a key."""
     keys, starts, ends = _members(array, array.keys)
     values, _, _ = _members(array, array.items)
     keys = (keys.cast(pa.large_string()) if keys.type.id == lib.Type_STRING_VIEW else keys).dictionary_encode()
@@ -101,7 +101,7 @@ def rank_map(
         ranks = np.empty(len(chosen), np.int32)
         rank_array(chosen, lookup(inner.attr), inner.is_time, NULL, ranks)
         begins, stops = np.searchsorted(places, starts), np.searchsorted(places, ends)
-        begins = np.where(stops > begins, stops - 1, begins)  # the last value of a key that comes twice counts
+        begins = np.where(stops > begins, stops - 1, begins)  # if a key comes twice, its last value counts
         _check_times(ranks, chosen, begins, stops, inner)
         on_values(inner, chosen, ranks, begins, stops)
         parts.append(ListRanks(inner.attr, ranks, begins, stops))
@@ -130,7 +130,7 @@ def _bounds(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _chosen(attr: int, ranks: np.ndarray, chosen: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> ListRanks:
-    """Only the chosen members of each row."""
+    """The ranks of the chosen members of each row; `chosen` is a mask."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
     return ListRanks(attr, ranks[chosen], before[starts], before[ends])
 

@@ -24,13 +24,13 @@ from whimbrel.ranks.rank_kernels import rank_by_search, rank_by_table
 from whimbrel.ranks.string_kernels import rank_strings
 
 LISTED = 1 << 14
-"""Most constants of an attribute that are kept as Python objects too, for single events; they take about 1 MB."""
+"""Attributes with up to so many constants keep them as Python objects too, for single events: about 1 MB."""
 TABLE_ENTRIES = 1 << 16
 """A table may always have this many entries, which fit the second-level cache."""
 TABLE_SPARSENESS = 8
 """With more constants a table may have this many entries for each."""
 CACHED = 1 << 17
-"""Most constants that get four buckets each, which stay in the cache; more constants get two each."""
+"""Up to so many constants get four buckets each, which stay in the cache; more constants get two each."""
 
 
 class Buckets(NamedTuple):
@@ -67,7 +67,7 @@ class Table(NamedTuple):
 
     @staticmethod
     def of(constants: np.ndarray) -> Table | None:
-        """The table, or None where it would be too sparse."""
+        """The table, or None if it would be too sparse."""
         low, high = int(constants[0]) - 1, int(constants[-1]) + 1
         if high - low >= max(TABLE_ENTRIES, TABLE_SPARSENESS * len(constants)) or low < -(1 << 62) or high > 1 << 62:
             return None
@@ -114,12 +114,12 @@ class Lookup:
 
     @property
     def number_constants(self) -> np.ndarray | list[int | float]:
-        """The constants as an array of int64 or float64, or as a list where they are kept exactly."""
+        """The constants as an array of int64 or float64, or as a list if they are kept exactly."""
         return list(self.numbers) if self.number_kind == EXACT else self.number_array
 
     @property
     def time_constants(self) -> np.ndarray | list[int]:
-        """The constants as an array of int64, or as a list where they are kept exactly."""
+        """The constants as an array of int64, or as a list if they are kept exactly."""
         return self.time_array if self.exact_times is None else self.exact_times
 
     @cached_property
@@ -146,7 +146,7 @@ class Lookup:
 
     @cached_property
     def texts(self) -> dict[str, float]:
-        """The cell of every string. Keeps the cells of all constants, or of recent strings if constants are many."""
+        """The cell of every string: a dict of all constants, or of recent strings if constants are many."""
         return _Texts(self)
 
     @cached_property
@@ -214,7 +214,7 @@ class Lookup:
         inside = (floors >= -(2.0**63)) & (floors < 2.0**63)
         integers = np.where(inside, floors, 0).astype(np.int64)
         rank_by_search(read_only(integers), *self._integers, self.number_base, 0, out)
-        step = (out - self.number_base) & 1  # a constant that equals the floor is below a value that has a fraction
+        step = (out - self.number_base) & 1  # a constant equal to the floor is below a value with a fraction
         out += np.where(floors == values, 0, step)
         end = self.number_base + 2 * len(self.number_array)
         out[~inside] = np.where(np.isnan(values), missing, np.where(values > 0, end, self.number_base))[~inside]

@@ -1,9 +1,9 @@
-"""The loops of encoding: numbers to ranks, and columns of ranks to the entries of events.
+"""The kernels of encoding: they rank numbers, and turn columns of ranks into the entries of events.
 
 Kernels release the GIL, so that threads encode different blocks at once. Each is compiled for one signature (the search
-for two): inputs are read-only contiguous arrays, whether they are memory-mapped, an Arrow buffer or just computed.
-Kernels write a rank for every cell, also for nulls; `mask_nulls` overwrites those afterwards, so that the inner loops
-have no test that most columns do not need.
+for two): inputs are read-only contiguous arrays, whether memory-mapped, Arrow buffers or computed. Kernels write a rank
+for every cell, nulls included; `mask_nulls` overwrites nulls afterwards, so that inner loops have no test that most
+columns do not need.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from whimbrel.ranks.kernel_arrays import EXACT_FLOAT, FLOATS, FOR_PYTHON, INTEGE
 
 _TWO_63 = 2.0**63
 _AHEAD = 64
-"""Entries whose places in tables are known before the first of them is read."""
+"""The table places of so many entries are computed and prefetched before the first of them is read."""
 _FEW = 32
-"""Most numbers of an attribute that are searched without buckets."""
+"""Up to so many numbers of an attribute are searched without buckets."""
 
 
 @kernel
 def rank_by_table(values: Int64s, table: Int32s, low: int, base: int, out: Int32s) -> None:
-    """Write the ranks of integers, listed in a table for the range of the constants: `table[v - low]`."""
+    """Write the ranks of integers, given a table for the range of the constants: base + table[v - low]."""
     last = table.shape[0] - 1
     high = low + last
     for i in range(values.shape[0]):
         value = values[i]
-        # The ends of the table are the gaps below and above all constants; a difference beyond them may overflow.
+        # The ends of the table stand for all values below and above the constants: there v - low may overflow.
         place = 0 if value <= low else (last if value >= high else value - low)
         out[i] = base + table[place]
 
@@ -76,7 +76,7 @@ def rank_cells(
     places = np.empty(_AHEAD, np.int64)
     for e in range(offsets.shape[0] - 1):
         while i < offsets[e + 1]:
-            if i == ahead:  # tables of many attributes are in no cache: their lines are asked for before they are read
+            if i == ahead:  # the tables of many attributes are in no cache: prefetch their lines
                 ahead = min(i + _AHEAD, end)
                 for j in range(i, ahead):
                     is_number = attrs[j] >= 0 and not np.isnan(cells[j])
@@ -91,7 +91,7 @@ def rank_cells(
             if np.isnan(value):
                 out[n] = np.int32(box & 0x7FFF_FFFF)
             elif place >= 0:
-                rank = numbers.table[place]  # a constant that is the floor of the value is below it
+                rank = numbers.table[place]  # if a constant equals the floor of the value, the value is above it
                 out[n] = numbers.bases[attr, 1] + rank + (rank & 1 and np.floor(value) != value)
             else:
                 out[n] = _rank_number(value, attr, numbers)
@@ -101,7 +101,7 @@ def rank_cells(
 
 @helper
 def _bucket(value: float, attr: int, scale: FloatMatrix, count: int) -> int:
-    """The bucket of a number; a higher number never gets a lower bucket."""
+    """The bucket of a number; buckets never descend as numbers ascend."""
     place = (value - scale[attr, 0]) * scale[attr, 1]
     return 0 if not place > 0 else (count - 1 if place >= count - 1 else int(place))
 
@@ -141,7 +141,7 @@ def number_buckets(
 
 @kernel
 def number_tables(kinds: Bytes, starts: Int64s, integers: Int64s) -> tuple[np.ndarray, np.ndarray]:
-    """Build `table_first` and `table` of `Numbers`, for integers of which at least every eighth is a number."""
+    """Build `table_first` and `table` of `Numbers`, for attributes whose integers are dense: at least one in eight."""
     attributes = kinds.shape[0]
     first = np.zeros(attributes + 1, np.int64)
     for a in range(attributes):
@@ -149,7 +149,7 @@ def number_tables(kinds: Bytes, starts: Int64s, integers: Int64s) -> tuple[np.nd
         count = starts[a + 1] - starts[a]
         if kinds[a] == INTEGERS and count > 0:
             lowest, highest = integers[starts[a]], integers[starts[a + 1] - 1]
-            is_exact = lowest >= -EXACT_FLOAT and highest < EXACT_FLOAT  # as floats, with the number after them
+            is_exact = lowest >= -EXACT_FLOAT and highest < EXACT_FLOAT  # floats hold all, and highest + 1
             if is_exact and highest - lowest < 8 * count + 64:
                 first[a + 1] += highest - lowest + 3
     table = np.empty(first[attributes], np.int32)
@@ -204,7 +204,7 @@ def _rank_number(value: float, attr: int, numbers: Numbers) -> int:
         whole = np.int64(below) if inside else np.int64(0)
         low = lower_bound(integers, low, high, whole)
         equal = low < end and integers[low] == whole and inside
-        if equal and below != value:  # the constant is the floor of the value, hence below it
+        if equal and below != value:  # the constant equals the floor of the value: the value is above it
             low, equal = low + 1, False
     rank: int = bases[attr, 1] + 2 * (low - begin) + equal
     return rank
@@ -212,7 +212,7 @@ def _rank_number(value: float, attr: int, numbers: Numbers) -> int:
 
 @inlined
 def rank_large(whole: int, attr: Integer, numbers: Numbers) -> int:
-    """The rank of an integer that no float holds; FOR_PYTHON among constants that are no integers."""
+    """The rank of an integer that no float holds; FOR_PYTHON if the constants are not kept as integers."""
     if numbers.kinds[attr] > INTEGERS:
         return FOR_PYTHON
     first, last = numbers.starts[attr], numbers.starts[attr + 1]
@@ -253,7 +253,7 @@ def append_runs(
     starts: Int64s, ends: Int64s, attrs: Int32s, ranks: Int32s, fill: Int64s,
     out_attrs: Int32s, out_ranks: Int32s,
 ) -> None:  # fmt: skip
-    """Copy the entries starts[e]:ends[e] of each event to place fill[e] of `out_*`, and move `fill` behind them."""
+    """Copy the entries starts[e]:ends[e] of each event to `out_*` at place fill[e], and move fill[e] behind them."""
     for e in range(fill.shape[0]):
         at = fill[e]
         for i in range(starts[e], ends[e]):

@@ -1,9 +1,9 @@
-"""The loops over strings: hash tables, ranks and order.
+"""The kernels for strings: hash tables, ranks and order.
 
 Strings are UTF-8 bytes with offsets, as in Arrow and in a segment. The hash table of an attribute's strings uses open
 addressing with linear probing. The hash is FNV-1a, its 64 bits folded in half: one multiplication per byte, which is
-quick because constants are short. For single events, attributes with few strings have another table, of the strings
-themselves, where those of up to seven bytes are found by one look.
+quick because constants are short. For single events, attributes with few strings have a second table, which holds the
+strings of up to seven bytes themselves: one comparison finds a string.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _LAST_BYTE = np.uint64(56)
 _STRINGS = 2
 """The column of `Reading.bases` for strings."""
 SHORT = 7
-"""Bytes of a string that fits a word, with its length."""
+"""Bytes, at most, of a string that fits a word together with its length."""
 SHORT_TABLE_STRINGS = 1 << 12
-"""Strings of an attribute that has such a table, at most: a larger one does not stay in the caches of a processor."""
+"""Attributes with more strings have no table of short ones: it would not stay in the cache."""
 _AHEAD = 64
 """Strings that are hashed before the first of them is looked up, so that their memory accesses overlap."""
 
@@ -57,15 +57,15 @@ def rank_strings(
 ) -> None:  # fmt: skip
     """Write the ranks of strings: by a hash lookup, and for unknown strings of an ordered attribute by binary search.
 
-    The attribute has `count` known strings, at least one, from known string `first` on. Its strings are ordered if some
-    filter compares them by order; else an unknown string gets the gap above all.
+    The attribute has `count` known strings, at least one, from known string `first` on. `ordered` says whether some
+    filter compares them by order; if not, an unknown string gets the rank of the gap above all.
     """
     mask = table.shape[0] - 1
     slots = np.empty(_AHEAD, np.int64)
     entries = np.empty(_AHEAD, np.int64)
     starts = np.empty(_AHEAD, np.int64)
     rows = np.empty(_AHEAD, np.int64)
-    empty = np.int64(-1)  # the rank of the empty string, which cells without a value have too, once it is known
+    empty = np.int64(-1)  # the rank of the empty string, once it is known; null cells are empty too
     for block in range(0, offsets.shape[0] - 1, _AHEAD):
         size = 0
         for row in range(block, min(block + _AHEAD, offsets.shape[0] - 1)):
@@ -88,7 +88,7 @@ def rank_strings(
                 slot = (slot + 1) & mask
                 entry = np.int64(table[slot])
                 at = known_offsets[first + entry - (entry > 0)]
-            rank = base + 2 * count  # the gap above all constants: no equality has it
+            rank = base + 2 * count  # the gap above all constants, which no equality admits
             if entry != 0:
                 rank = base + 2 * entry - 1
             elif ordered:
@@ -100,16 +100,16 @@ def rank_strings(
 
 @inlined
 def short_word(word: np.uint64, length: int) -> np.uint64:
-    """A string of at most SHORT bytes as a word: its bytes, then zeros, and in the last byte their number.
+    """A string of at most SHORT bytes as a word: its bytes, then zeros, and its length in the last byte.
 
-    The given word begins with the string.
+    The first `length` bytes of the given word are the string.
     """
     return word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1)) | (np.uint64(length) << _LAST_BYTE)
 
 
 @inlined
 def load_short(data: Bytes, at: int, length: int) -> np.uint64:
-    """The word of a short string, which nothing may follow."""
+    """The word of the short string data[at:at + length]; it may be at the very end of the data."""
     if at + 8 <= data.size:
         return short_word(load_word(data, at), length)
     word = np.uint64(length) << _LAST_BYTE
@@ -120,14 +120,14 @@ def load_short(data: Bytes, at: int, length: int) -> np.uint64:
 
 @inlined
 def mixed(word: np.uint64) -> np.uint64:
-    """A word with its bits mixed, as a hash. No two words become the same."""
+    """Mix the bits of a word, as a hash. Different words have different hashes."""
     word *= _FACTOR
     return word ^ (word >> _HALF)
 
 
 @kernel
 def fill_short_table(offsets: Int64s, data: Bytes, first: int, count: int, table: Int64s) -> None:
-    """Fill a table of the short ones of `count` strings: in pairs, the word of a string and its index + 1, or 0."""
+    """Fill the table of the short ones of `count` strings: pairs of the word of a string and its index + 1, or 0."""
     mask = table.size // 2 - 1
     for index in range(count):
         at: int = offsets[first + index]

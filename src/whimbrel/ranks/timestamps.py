@@ -1,4 +1,4 @@
-"""Timestamps from the bytes of texts, in compiled code: the forms that `Timestamp.parse` takes, but for long years."""
+"""Parses timestamps in compiled code: all forms that `Timestamp.parse` takes, except years of more than four digits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import helper, kernel
 
 ODD_TIME = -(2**63)
-"""In place of nanoseconds: the text is no timestamp, or one that `Timestamp.parse` must read."""
+"""In place of nanoseconds: the text is no timestamp, or `Timestamp.parse` must read it."""
 
 _NANOSECONDS = 1_000_000_000
 _LAST_SECOND = 9_223_372_035 - 86_400
-"""Most seconds from 1970, before the zone, whose nanoseconds fit an int64; beyond, Python's integers are used."""
+"""Nanoseconds fit an int64 up to so many seconds from 1970, before the zone; Python reads later ones."""
 
 
 @helper

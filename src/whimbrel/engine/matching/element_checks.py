@@ -173,10 +173,7 @@ def _holds(
     checks: Int32Matrix, first: int, last: int, attrs: Int32s, ranks: Int32s, elements: Int32s, begin: int,
     end: int, common: Int64s, coupled: Int64Matrix,
 ) -> int:  # fmt: skip
-    """Whether some values pass checks first .. last of a conjunction, taking one element of each array.
-
-    `begin` and `end` bound the entries of the event; `common` and `coupled` are scratch.
-    """
+    """Whether values from one element of each array pass checks first .. last; `common` and `coupled` are scratch."""
     count = 0
     steps = 1
     k = first
@@ -224,10 +221,7 @@ def _passing_elements(
     checks: Int32Matrix, k: int, attrs: Int32s, ranks: Int32s, elements: Int32s, begin: int, end: int,
     common: Int64s, size: int,
 ) -> int:  # fmt: skip
-    """Write to `common` the elements, ascending, in which the attribute of check k passes; return how many.
-
-    Unless `size` is -1, only those of the first `size` elements of `common` are kept.
-    """
+    """Write to `common` the elements in which check k passes, ascending; if `size` >= 0, only of its first `size`."""
     run, stop = _entries_of(attrs, checks[k, _ATTR], begin, end)
     n = at = 0
     for i in range(run, stop):

@@ -132,10 +132,7 @@ def _verified(
     refused: Refused,
     failed: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Drop rows at the places `failed` and doubtful rows whose filter does not match; return the others without flags.
-
-    Changes the offsets in place.
-    """
+    """Drop rows at the places `failed` and doubtful rows whose filter does not match; fit offsets; clear flags."""
     rows = rows & np.int32(ROW_MASK)
     asked = np.flatnonzero(doubtful)
     of_event = np.searchsorted(offsets, asked, "right") - 1

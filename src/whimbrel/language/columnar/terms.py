@@ -34,11 +34,11 @@ Texts: TypeAlias = "Sequence[str] | pa.Array"
 Column: TypeAlias = "Int64s | npt.NDArray[np.float64] | npt.NDArray[np.object_] | DictionaryStrings"
 
 SCANNED_FROM = 4_096
-"""Texts from which compiled loops are worth compiling, after an install."""
+"""From so many texts on, compiled loops are worth compiling."""
 READY_FROM = 64
-"""Texts from which they are worth using, once they are compiled."""
+"""From so many texts on, loops that are compiled already are worth using."""
 CHUNK = 1 << 16
-"""Texts that are scanned at a time: bounds memory, and shows progress."""
+"""Texts that are scanned at a time: this bounds memory and gives progress."""
 PARSED_AT_ONCE = 4_096
 """Texts that are parsed one by one between two messages of progress."""
 
@@ -57,7 +57,7 @@ class Term:
 
     - `range`: between `lower` and `upper`, within the type of their slots. `outside`: of that type, not in the range.
     - `points`: one of the operands. `excluded`: any other value.
-    - `all`, `any`, `none`: all, some or none of the operands are values of the attribute.
+    - `all`, `any`, `none`: all, at least one or none of the operands are values of the attribute.
     - `null`, `not null`, `missing`, `present`: IS NULL, IS NOT NULL, IS MISSING, IS NOT MISSING.
     - `prefix`, `suffix`, `substring`, `network`, `like`, `ilike`, `regex`: a string with the operand in that place, an
       address of the network, a string that matches the pattern, or one of a list of patterns; any other value if
@@ -116,11 +116,11 @@ class DictionaryStrings(Sequence[str]):
 
 @dataclass(frozen=True, slots=True)
 class TermGroup:
-    """A term and its uses: use i is number `places[i]` of all uses, and `columns[slot][i]` is the literal of each slot.
+    """A term and its uses: use i is number `places[i]` of all uses, and `columns[slot][i]` is its literal in a slot.
 
-    With `lengths` the term has one slot, a member of a list, and use i has the next `lengths[i]` cells of its column. A
-    column of numbers is int64, or float64 if all integers among them are below 2^53, or else has objects of Python;
-    strings are dictionary-encoded; timestamps are nanoseconds, int64 or objects.
+    With `lengths` the term has one slot, a member of a list, and use i has the next `lengths[i]` cells of the column. A
+    column of numbers is int64, or float64 if all integers among them are below 2^53, or else has Python objects;
+    strings are dictionary-encoded; timestamps are nanoseconds, int64 or Python objects.
     """
 
     term: Term
@@ -145,7 +145,7 @@ class TermGroup:
 class Conjunctions:
     """Conjunctions of terms: conjunction i belongs to row `rows[i]` and has the next `counts[i]` of all `uses`.
 
-    A row may have several conjunctions, which follow one another; a use, given by its place, may be in several of them.
+    The conjunctions of a row are adjacent; several of them may have the same use, which is given by its place.
     """
 
     rows: Int64s
@@ -169,7 +169,7 @@ class Conjunctions:
 
 @dataclass(slots=True)
 class ParsedMany:
-    """What `count` texts became: every row is in conjunctions, a filter or an error."""
+    """The result of parsing `count` texts: every row has conjunctions, a filter or an error."""
 
     count: int
     conjunctions: list[Conjunctions] = field(default_factory=list)
@@ -201,7 +201,7 @@ class Columnar(Protocol):
 def parse_many(
     texts: Texts, dialect: str = "sql", workers: int = 1, progress: Callable[[int], None] | None = None
 ) -> ParsedMany:
-    """Parse many filters; `progress` is told how many are done, at last all of them.
+    """Parse many filters; `progress` is told how many are done, and finally all of them.
 
     >>> parsed = parse_many(["a = 1", "a = 2", "a ="])
     >>> len(parsed.filters), [row for row, _ in parsed.errors]
@@ -223,7 +223,7 @@ def parse_many(
 def scan_many(
     texts: Texts, dialect: str, workers: int = 1, progress: Callable[[int], None] | None = None
 ) -> tuple[ParsedMany, Int64s]:
-    """What compiled loops make of many texts, and the rows of those that they leave; all of them if there are few."""
+    """Parse the texts that compiled loops understand; return them and the rows of the others, which are all if few."""
     parsed = ParsedMany(len(texts))
     language = dialects.get(dialect)
     column = _column(texts) if isinstance(language, Columnar) and _is_worth(len(texts), language) else None
@@ -259,7 +259,7 @@ def chosen(texts: Texts, rows: Int64s) -> list[str]:
 
 
 def _column(texts: Texts) -> pa.LargeStringArray | None:
-    """The texts as Arrow strings; None if some of them are not text, which the parser is to say."""
+    """The texts as Arrow strings; None if some are not text: the parser reports these."""
     import pyarrow as pa
 
     if isinstance(texts, Sequence):

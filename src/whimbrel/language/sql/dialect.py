@@ -1,4 +1,4 @@
-"""The SQL dialect: a WHERE clause that a Spark user can nearly write already."""
+"""The SQL dialect: a WHERE clause, close to that of Spark SQL."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class SqlDialect(Printer, Locating, Hinting):
-    """SQL text to filters and back, one by one or many at once.
+    """Parses SQL texts to filters, one by one or many at once, and prints filters.
 
-    Threads may share it: the only state is the shape cache. What single filters do not need is imported on first use.
+    Threads may share it: the only state is the shape cache. Modules that single filters do not need are imported late.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class SqlDialect(Printer, Locating, Hinting):
         return hints(text)
 
     def scan_columns(self, texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
-        """The columnar form of the plain ones of many texts, by compiled loops, and the rows of the others."""
+        """Parse the texts that compiled loops understand; return them and the rows of the other texts."""
         from whimbrel.language.sql.scan import scan_columns
 
         return scan_columns(texts)

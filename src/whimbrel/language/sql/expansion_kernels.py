@@ -1,4 +1,4 @@
-"""The OR of conjunctions of a text, built while compiled loops read it: AND is distributed over OR."""
+"""Builds the OR of conjunctions of a text while compiled loops read it: distributes AND over OR."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.model.limits import FILTER_CONJUNCTIONS
 
 JOIN_OR, JOIN_AND, NEGATION, PARENTHESIS = range(4)
-"""What waits on the stack of operators: a join by its precedence in the text, with 4 added if it means AND."""
+"""Operators on the stack: a join by its precedence in the text, with 4 added if it means AND; NOT; a parenthesis."""
 MEANS_AND = 4
 
 CONJUNCTIONS = FILTER_CONJUNCTIONS.value
@@ -29,10 +29,10 @@ class Expansion(NamedTuple):
     """
 
     used: Int64s
-    first: Int64s  # of each alternative: its first conjunction
-    start: Int64s  # of each conjunction: its first reference
+    first: Int64s  # the first conjunction of each alternative
+    start: Int64s  # the first reference of each conjunction
     size: Int64s
-    leaf: Int64s  # of each reference
+    leaf: Int64s  # the predicate of each reference
 
 
 @inlined
@@ -78,19 +78,20 @@ def _and(dnf: Expansion) -> bool:  # pragma: no cover
 
 @inlined
 def join_waiting(dnf: Expansion, operators: Bytes, waiting: int, precedence: int) -> int:  # pragma: no cover
-    """Do the joins that bind at least as tight. Return how many operators still wait; -1: too many conjunctions."""
+    """Do the waiting joins of at least this precedence; return how many operators still wait, or -1: too many
+    conjunctions."""
     while waiting > 0 and precedence <= operators[waiting - 1] & 3 <= JOIN_AND:
         waiting -= 1
         if operators[waiting] >= MEANS_AND:
             if not _and(dnf):
                 return -1
-        else:  # conjunctions of the last two alternatives are neighbours
+        else:  # OR: the conjunctions of the last two alternatives are adjacent already
             dnf.used[0] -= 1
     return waiting
 
 
 class UseAlternatives(NamedTuple):
-    """What stands for some uses of a load: use u is `number[u]` alternatives from `first[u]` on, or itself if 0.
+    """The alternatives that replace uses: use u has `number[u]` of them from `first[u]` on, or 0 if it stays.
 
     Alternative a is the uses `place[start[a]:start[a + 1]]`, all of which must hold.
     """
@@ -105,9 +106,9 @@ class UseAlternatives(NamedTuple):
 def replace_uses(
     rows: Int64s, counts: Int32s, uses: Int32s, by: UseAlternatives, is_left: Bools
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
-    """Put alternatives in the place of uses. Return rows, counts and uses of the conjunctions that this makes.
+    """Replace uses by their alternatives; return rows, counts and uses of the new conjunctions.
 
-    Rows that are left have none.
+    Rows with `is_left`, which the parser reads, have none.
     """
     new_rows, new_counts, new_uses = np.empty(0, rows.dtype), np.empty(0, np.int32), np.empty(0, np.int32)
     for is_written in (False, True):

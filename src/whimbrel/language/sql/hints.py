@@ -1,4 +1,4 @@
-"""Hints: what the writer of a text probably meant, where it is an error or silently means something else."""
+"""Hints: what the writer of a text probably meant, if the text is an error or silently means something else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SIGNS = {
 
 
 def advice(cut: Sequence[str], at: int) -> str:
-    """What to write instead of the token that is wrong, in parentheses; nothing if that is not known.
+    """What to write instead of the wrong token `at`, in parentheses; empty if that is not known.
 
     >>> advice(tokens("a = 1 && b = 2"), 3)
     ' (write AND)'
@@ -66,7 +66,7 @@ class SuspiciousName(NamedTuple):
 
 
 def suspicious_names(text: str) -> list[SuspiciousName]:
-    """The double-quoted names of a text that stand where a literal usually does, also if it does not parse.
+    """The double-quoted names of a text in places where a literal is usual, even if the text does not parse.
 
     Some databases take double quotes for text; here they are names, so `category = "Toy"` compares two attributes and
     silently never matches.
@@ -105,7 +105,7 @@ def _has_word(text: str) -> bool:
 
 
 def hints(text: str) -> list[Hint]:
-    """Names where text was probably meant, comparisons with NULL, and texts that lower() or upper() never gives.
+    """Hints on names that are probably meant as text, comparisons with NULL, and texts that lower() never returns.
 
     >>> [hint.message for hint in hints("a = NULL OR lower(b) = 'Toy'")]
     ['nothing equals NULL; did you mean IS NULL?', "lower(b) never equals 'Toy'; did you mean 'toy'?"]

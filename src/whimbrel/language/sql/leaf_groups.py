@@ -1,6 +1,6 @@
-"""The leaves of scanned texts as groups of terms: each leaf with its uses, whose literals become columns.
+"""Turns the leaves of scanned texts into groups of terms: each leaf with its uses, whose literals become columns.
 
-Each different text of a pattern and each different time is read once. Uses that have no term are left to the parser.
+Each distinct pattern and each distinct timestamp is read once. Uses without a term are left to the parser.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from whimbrel.model.expression import Comparison
 from whimbrel.model.values import Timestamp, Value, canonical_number
 
 EXACT = 1 << 53
-"""Integers up to which binary64 holds all of them."""
+"""Binary64 holds every integer up to this one."""
 BIG_INTEGER = np.int64(NO_INTEGER + 1)
-"""What stands for an integer that is among the exact ones, because it is beyond 64 bits."""
+"""Stands for an integer beyond 64 bits, which is in `CutTexts.exact`."""
 
 Mask: TypeAlias = np.ndarray
 _COMPARED: dict[Comparison, np.ufunc] = {
@@ -33,11 +33,11 @@ _COMPARED: dict[Comparison, np.ufunc] = {
 }  # fmt: skip
 _DATE_LENGTH = 10
 _FLOATS, _INTEGERS, _OBJECTS = range(3)
-"""What a column must be made of to hold the numbers of a use exactly."""
+"""The kinds of column that hold the numbers of a use exactly."""
 
 
 class CutTexts(NamedTuple):
-    """What the loops found, without unused space. `exact` has the integers beyond 64 bits by their places.
+    """The result of `scan_texts`, without unused space. `exact` has the integers beyond 64 bits by their places.
 
     `has_wide`: some integer is beyond 2^53.
     """
@@ -56,9 +56,9 @@ class CutTexts(NamedTuple):
 
 
 class LeafGroups:
-    """The groups of all leaves; the places of uses that are left to the parser; the alternatives of others.
+    """The groups of all leaves, the places of uses that are left to the parser, and the alternatives of other uses.
 
-    Alternatives get places of their own, behind those of the texts; there are `size` places.
+    Alternatives get new places, behind those of the texts; there are `size` places.
     """
 
     def __init__(self, scanned: CutTexts, skeletons: Sequence[str]) -> None:
@@ -67,7 +67,7 @@ class LeafGroups:
         self.groups: list[TermGroup] = []
         self.left: list[Int64s] = []
         self.folded_lists: list[tuple[Int64s, Int64s]] = []  # uses of lower(a) IN (...), and how many members each has
-        self._expanded: list[tuple[Int64s, Int64s]] = []  # those among them of which the parser makes an OR
+        self._expanded: list[tuple[Int64s, Int64s]] = []  # the ones that the parser turns into an OR
         self._replaced: list[tuple[Int64s, Int64s]] = []  # uses, and how many alternatives each has
         self._lengths: list[Int64s] = []  # uses of each alternative
         order = np.argsort(scanned.code.astype(np.uint16), kind="stable")  # of 16 bits NumPy sorts in linear time
@@ -120,7 +120,7 @@ class LeafGroups:
         self._lengths.append(np.ones(cells, np.int64))
 
     def conjunctions(self) -> Int64s | None:
-        """How many conjunctions the parser makes of each use; None if it is one of all."""
+        """How many conjunctions the parser makes of each use; None if it makes one of each."""
         several = [*self._replaced, *self._expanded]
         if not several:
             return None
@@ -130,7 +130,7 @@ class LeafGroups:
         return numbers
 
     def alternatives(self) -> UseAlternatives | None:
-        """What stands for uses, or None if all stand for themselves."""
+        """The alternatives that replace uses; None if there are none."""
         if not self._replaced:
             return None
         uses, numbers = (np.concatenate(parts) for parts in zip(*self._replaced, strict=True))
@@ -140,7 +140,7 @@ class LeafGroups:
         return UseAlternatives(first, number, start, np.arange(self.size - start[-1], self.size))
 
     def _made(self, leaf: Leaf, places: Int64s, lengths: Int64s) -> list[TermGroup]:
-        """The groups of some uses of a leaf; those that must be left to the parser are added to `left`."""
+        """Make the groups of some uses of a leaf; add the uses for the parser to `left`."""
         made: list[TermGroup] = []
         widths = _widths(leaf, places, lengths, self._scanned)
         for width in range(_OBJECTS + 1) if widths is not None else (_FLOATS,):
@@ -154,7 +154,7 @@ class LeafGroups:
 
 
 def _widths(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts) -> np.ndarray | None:
-    """What columns must be made of to hold the numbers of each use; None if floats hold all of them."""
+    """The kind of column that holds the numbers of each use exactly; None if floats hold all of them."""
     if not leaf.negative or not scanned.has_wide:
         return None
     is_wide, is_other, is_exact = np.zeros((3, len(places)), bool)
@@ -170,7 +170,7 @@ def _widths(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts) -> n
 
 
 def are_wide(integers: Int64s) -> Mask:
-    """Which numbers are integers that binary64 may not hold."""
+    """A mask of the integers that binary64 may not hold exactly."""
     mask: Mask = (integers > EXACT) | ((integers < -EXACT) & (integers != NO_INTEGER))
     return mask
 
@@ -209,7 +209,7 @@ def _numbers(at: Int64s, scanned: CutTexts, width: int) -> np.ndarray:
 
 
 def _finished(leaf: Leaf, group: TermGroup) -> Iterator[tuple[TermGroup | None, Int64s]]:
-    """The group with its timestamps and patterns read, each different one once; and the places of bad ones."""
+    """Read the timestamps and patterns of a group, each distinct one once; yield groups and the places of bad ones."""
     if "timestamp" in leaf.types:
         columns, bad = list(group.columns), np.zeros(len(group.places), bool)
         for slot, kind in enumerate(leaf.types):
@@ -241,7 +241,7 @@ def _finished(leaf: Leaf, group: TermGroup) -> Iterator[tuple[TermGroup | None, 
 
 
 def _folded(group: TermGroup, left: Operand, op: Comparison, right: Operand) -> Mask:
-    """For which uses a comparison of two literals holds."""
+    """A mask of the uses for which a comparison of two literals holds."""
     slots = [operand.slot for operand in (left, right) if operand.slot is not None]
     if [group.types[slot] for slot in slots] == ["number", "number"]:
         holds: Mask = _COMPARED[op](*(group.columns[slot] for slot in slots))
@@ -299,7 +299,7 @@ def _read_patterns(
 
 
 def _timestamps(column: DictionaryStrings, are_dates: bool) -> tuple[np.ndarray, Mask]:
-    """The instants of a column in nanoseconds, and which of the texts are none."""
+    """The timestamps of a column in nanoseconds, and a mask of the texts that are none."""
     texts, place = column.distinct()
     found = np.zeros(len(texts), object)
     bad = np.zeros(len(texts), bool)

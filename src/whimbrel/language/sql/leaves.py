@@ -1,7 +1,7 @@
-"""Leaves: the predicates of a text as terms of the columnar form, in the place of the literals slots.
+"""Leaves: the predicates of a text as terms of the columnar form, with slots in the place of literals.
 
 A predicate and its negation are two leaves. Each skeleton of a predicate is parsed once, by the parser of the language.
-What has no term of its own (`a IS NOT TRUE`, which holds for two kinds of events) has alternatives of several leaves.
+A predicate that is not one term (`a IS NOT TRUE`, which holds for two kinds of events) becomes alternatives of leaves.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ KNOWN_LEAVES = 1 << 14
 """Parsed predicates kept between calls; each takes a few hundred bytes."""
 
 _MOST_ALTERNATIVES = 64
-"""Alternatives of a predicate, at most; a text with one that has more is left to the parser."""
+"""Alternatives of a predicate, at most; with more, its text is left to the parser."""
 
 _QUOTED = re.compile(r'"[^"]*+"|`[^`]*+`')
 _BEYOND_ASCII = re.compile(r"[^ ]*[^\x00-\x7f][^ ]*")
 _IS_NAME = re.compile(r"[^\W\d]\w*+(?:\.\w++)*+").fullmatch
-"""A bare name; other tokens beyond ASCII may be two tokens to the parser, or a number."""
+"""Matches a bare name; the parser may see two tokens, or a number, in other tokens beyond ASCII."""
 _STATES: dict[tuple[type, bool], Kind] = {
     (IsNull, False): "null", (IsNull, True): "not null", (IsMissing, False): "missing", (IsMissing, True): "present",
 }  # fmt: skip
@@ -58,9 +58,9 @@ class Leaf:
     """A term, the types of its slots, how many of them are strings, and for each number whether a minus is before it.
 
     `dates` are the slots of timestamps that are written as DATE. `is_list`: its only slot is a member of a list, which
-    may have more members; with `is_each` it holds if it holds for one of them. `reader` reads the text of a pattern;
-    with `has_escape` the second string is its escape. With `folded` two literals are compared, and the term says what
-    it is if that holds.
+    may have more members; with `is_each` the leaf holds if it holds for one of them. `reader` reads the text of a
+    pattern; with `has_escape` the second string is its escape. With `folded` two literals are compared, and the term
+    applies if the comparison holds.
     """
 
     term: Term
@@ -122,7 +122,7 @@ def _leaf(template: Template, node: TemplateNode, negated: bool) -> Leaf | None:
     term = reader.term(node, negated)
     if term is None:
         return None
-    if term.kind in ("always", "never"):  # without its literals; the parser must say whether a date is one
+    if term.kind in ("always", "never"):  # such a term drops its literals, but the parser must check dates
         return Leaf(term, (), 0, (), (), True) if "timestamp" not in types else None
     is_alone = len(term.operands) == len(types) == 1
     is_list, is_each = reader.is_list and is_alone, reader.is_each and is_alone
@@ -168,7 +168,7 @@ class _Reader:
             case CompareSlot(attribute, op, slot):
                 return self._compared(attribute, NEGATED[op] if negated else op, slot)
             case InSlots(attribute, slots):
-                known = [slot for slot in slots if slot != NULL]  # NULL is equal to nothing, and unequal to nothing
+                known = [slot for slot in slots if slot != NULL]  # nothing equals NULL, nor differs from it
                 if not known or (negated and len(known) < len(slots)):
                     return Term("", "never")
                 self.is_list = True

@@ -1,7 +1,7 @@
-"""The tokens of the SQL dialect: one compiled pattern cuts the text, and an error finds its position by cutting again.
+"""The lexer of the SQL dialect: one regular expression cuts the text; only an error cuts again, to find its position.
 
-`tokens` gives a plain list of strings because almost every text is good; the first character of a token tells its kind.
-A character that starts no token is a token of its own, which the parser refuses with its position.
+`tokens` returns plain strings because almost every text is good; the first character of a token tells its kind. A
+character that starts no token becomes a token, which the parser refuses with its position.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _EXPONENT = r"(?:[eE][+-]?[0-9]++)?(?![\w.])"
 _NUMBER = rf"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++){_EXPONENT}"
 _MALFORMED = r"\.?[0-9][\w.]*+"
 
-# What is frequent and known by its first character comes first, which halves the time. Space is skipped after a token,
-# never before one, so that a text that ends in much space is not searched from every place in it.
+# Frequent tokens that the first character tells apart come first, which halves the time. Space is skipped after a
+# token, never before one, so that a text that ends in much space is not searched from every place in it.
 _PLAIN_NAME = r"[A-Za-z_]\w*+(?:\.\w++)*+(?!\.)"
 _TOKEN = re.compile(rf"({_PLAIN_NAME}|{_STRING}|[(),]|<=>|[<>!=]=|<>|=|{_NUMBER}|{_MALFORMED}|{_NAME}|\S)\s*+")
 _PART = re.compile(rf"{_QUOTED}|\w++")
 _IS_NUMBER = re.compile(_NUMBER).fullmatch
 _STARTS_NAME = re.compile(r"[^\W\d]|[\"`][\s\S]").match
 
-# The same numbers, found in running text: the class comes first, so that the search can skip to it, and the
-# look-behind keeps the digits of names out.
+# The same numbers in running text: the character class comes first, so that the search can skip to it, and the
+# look-behind keeps out the digits of names.
 NUMBER_IN_TEXT_PATTERN = rf"[0-9.](?<![\w.][0-9.])(?:(?<=\.)[0-9]++|(?<=[0-9])[0-9]*+(?:\.[0-9]*+)?){_EXPONENT}"
 
 NUMBER_STARTS = frozenset("0123456789.")

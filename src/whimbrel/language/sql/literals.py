@@ -1,4 +1,4 @@
-"""How values, names and patterns are written in SQL text, so that they read back as the same."""
+"""Writes values, names and patterns as SQL text that parses to the same."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _like_text(segments: tuple[tuple[str, ...], ...]) -> str:
     text = _joined(segments, "\\")
     if len(text.encode()) <= LIKE_BYTES.value:
         return f"LIKE {string_text(text)}"
-    # a pattern near the limit was written with an escape that it needs less often
+    # A pattern near the limit of bytes was written with a rarer escape.
     used = {character for segment in segments for fragment in segment for character in fragment}
     escape = next(character for character in map(chr, range(33, 0xD800)) if character not in used | {"%", "_"})
     return f"LIKE {string_text(_joined(segments, escape))} ESCAPE {string_text(escape)}"

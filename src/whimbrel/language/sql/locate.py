@@ -1,6 +1,6 @@
-"""Where the parts of a predicate stand in a SQL text. Only errors ask, so the text is parsed again with positions.
+"""Finds the position of a part of a predicate in a SQL text. Only errors ask, so the text is parsed again.
 
-Predicates are counted from the left, as they are in the expression that the text is parsed to.
+Predicates are counted from the left, in the text as in its expression.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _LocatingParser(SqlParser):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.tokens_of: dict[int, _PredicateTokens] = {}
-        self.kept: list[TemplateNode] = []  # a node that is freed could give its id to another
+        self.kept: list[TemplateNode] = []  # keeps nodes alive: a freed node could give its id to another
         self.operator_at = 0
 
     def condition(self, term: OperandToken | TemplateNode) -> TemplateNode:

@@ -48,9 +48,9 @@ FUNCTIONS = ("lower", "upper", "startswith", "endswith", "contains", "array_cont
 
 
 class OperandToken:
-    """An attribute (`name`) or a literal (`slot`) that no operator has taken yet; `token` is where it stands.
+    """An attribute (`name`) or a literal (`slot`) that no operator has taken yet; `token` is the number of its token.
 
-    `case` is that of `lower(...)` or `upper(...)` around it.
+    `case` is the case of `lower(...)` or `upper(...)` around it.
     """
 
     __slots__ = ("case", "name", "slot", "token")
@@ -141,7 +141,7 @@ class OperandReader:
         slots: list[int] = []
         while True:
             token = self.tokens[self.at]
-            if token[:1] == "'" and len(token) > 1:  # what most lists hold
+            if token[:1] == "'" and len(token) > 1:  # most members are strings
                 self.at += 1
                 slots.append(self._string("string"))
             else:

@@ -1,4 +1,4 @@
-"""SQL text to a template, by precedence climbing over the list of tokens.
+"""Parses SQL text to a template, by precedence climbing over the list of tokens.
 
 AND, OR and IN chains of any length are loops; only parentheses and NOT recurse, and FILTER_DEPTH bounds them, so
 that hostile text gives an error and never a stack overflow. Literals become slots (`template.py`), which lets
@@ -79,7 +79,7 @@ class SqlParser(OperandReader):
             left = self._chain(left, *join)
 
     def condition(self, term: OperandToken | TemplateNode) -> TemplateNode:
-        """The term as something that holds or not: a bare attribute means that it is TRUE."""
+        """The term as a condition: a bare attribute means `attribute = TRUE`."""
         if not isinstance(term, OperandToken):
             return term
         self.count()

@@ -1,4 +1,4 @@
-"""What a text after LIKE, STARTS WITH, lower(a) = and so on is: the kind of term, and the text that it wants."""
+"""Reads the text after LIKE, STARTS WITH, lower(a) = and so on: returns the kind of term, and the text to look for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from whimbrel.model.patterns import (
 )
 
 _LONG = LIKE_BYTES.value // 4
-"""Characters of a LIKE pattern that has surely not too many bytes; a longer one is left to the parser."""
+"""A LIKE pattern of so many characters has not too many bytes; the parser checks longer ones."""
 ReadText: TypeAlias = tuple[Kind | None, str]
 _PART = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"{_PART}\.{_PART}\.{_PART}\.{_PART}/(3[0-2]|[12]?[0-9])").fullmatch
@@ -38,13 +38,13 @@ _IPV6 = re.compile(r"[0-9a-f:]+/(12[0-8]|1[01][0-9]|[1-9]?[0-9])").fullmatch
 
 
 class PatternReader(NamedTuple):
-    """Reads texts of one operator; `case` is that of a test in which case does not count."""
+    """Reads the texts of one operator; `case` is the case of lower(), upper() or ILIKE, which ignore case."""
 
     operator: TextOperator
     case: Case | None
 
     def read_all(self, texts: Sequence[str], escape: str = "\\") -> list[ReadText]:
-        """The kinds and texts of terms. Regular expressions that are surely good ones are not compiled."""
+        """Read many texts. Regular expressions that RE2 surely accepts are not compiled."""
         if self.operator != "RLIKE" or not has_regexes():
             return [self.read(text, escape) for text in texts]
         _, is_good = program_sizes(texts, REGEX_BYTES.value)
@@ -94,7 +94,7 @@ class PatternReader(NamedTuple):
 
 
 def _like(pattern: str, escape: str) -> ReadText:
-    """What a pattern is without wildcards, if those are at its ends only."""
+    """Read a LIKE pattern: as prefix, suffix, substring or text if it has wildcards only at its ends."""
     text = pattern.strip("%")
     wildcards = pattern.count("%") + pattern.count("_")
     if len(pattern) > _LONG or wildcards > LIKE_WILDCARDS.value:
@@ -109,7 +109,7 @@ def _like(pattern: str, escape: str) -> ReadText:
 
 
 def _quick_escaped(pattern: str, escape: str) -> ReadText | None:
-    """What a pattern with escapes is if nothing but its ends, which are no escapes, has wildcards; else None."""
+    """Read a pattern with escapes if only its ends, which are not escaped, have wildcards; else None."""
     text = pattern.removeprefix("%").removesuffix("%")
     if not escape or not text or escape in "%_" or text[-1] == escape:
         return None
@@ -123,7 +123,7 @@ def _quick_escaped(pattern: str, escape: str) -> ReadText | None:
 
 
 def _escaped_like(text: str, escape: str) -> ReadText:
-    """As `_like`, of any pattern, in many times the time."""
+    """Read any LIKE pattern, as `_like` does, but many times slower."""
     values, pattern = parse_like(text, escape)
     if isinstance(pattern, Suffix):
         return "suffix", pattern.text
@@ -139,7 +139,7 @@ def _escaped_like(text: str, escape: str) -> ReadText:
 
 
 def _prefix(text: str) -> ReadText:
-    """A prefix, as a pattern if it ends in the first or last character, where its ends are no plain strings."""
+    """Read a prefix; one that ends in the first or last code point is a LIKE: no plain string ends its range."""
     return ("like", f"{plain_like(text)}%") if not text or text[-1] in "\0\U0010ffff" else ("prefix", text)
 
 

@@ -1,7 +1,7 @@
-"""The canonical SQL text of a filter: its normal form, written the way a person would.
+"""Prints the canonical SQL text of a filter: its normal form, written the way a person would.
 
-Equal filters print the same text, and the text parses to an equal filter. A normal form that passes the limits of the
-language has no such text; then the expression is written as it is.
+Equal filters print the same text, and the text parses to an equal filter. If the normal form exceeds the limits of the
+language, the expression is written as it is.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _canonical_text(conjunctions: Sequence[Conjunction], schema: EventSchema | N
         written.append(conjunction_text(conjunction, schema))
         text = written[-1].text
         size += len(text)
-        predicates += text.count(" AND ") + text.count(" OR ") + 1  # or fewer, where a string has such words
+        predicates += text.count(" AND ") + text.count(" OR ") + 1  # at most: strings may have such words
         if size > FILTER_BYTES.value or predicates > FILTER_PREDICATES.value:
             return None
     text = any_of(written).text

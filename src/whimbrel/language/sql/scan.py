@@ -1,7 +1,7 @@
-"""Bulk loads without a Python object per text: compiled loops cut predicates and literals out of the bytes.
+"""Scans many texts without a Python object for each: compiled loops cut predicates and literals out of the bytes.
 
-Each different predicate is given to the parser once, and the literals of its uses become columns. Texts with a
-predicate or a literal that has no columnar form are left to the caller.
+The parser reads each distinct predicate once, and the literals of its uses become columns. Texts with a predicate or a
+literal that has no columnar form are left to the caller.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from whimbrel.model.values import canonical_number
 LONGEST = 1 << 16
 """Bytes of a text, at most; a longer one is left to the parser."""
 SKELETONS = 1 << 15
-"""Different skeletons of one scan, at most; a text with one more is left to the parser."""
+"""Distinct skeletons of one scan, at most; texts with further ones are left to the parser."""
 SKELETON_BYTES = 1 << 22
-"""Bytes of all of them."""
+"""Bytes of all skeletons of one scan, at most."""
 _FEW_PREDICATES = FILTER_PREDICATES.value // 4
-"""Members of lists after lower(a) IN that are surely not too many predicates, each of them being one."""
+"""Up to so many members of lists after lower(a) IN, each a predicate, no text has too many predicates."""
 
 
 def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
@@ -68,7 +68,7 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
 
 
 def _may_be_too_large(rows: np.ndarray, counts: np.ndarray, numbers: np.ndarray, texts: int) -> np.ndarray:
-    """Which texts may have too large a normal form, given how many conjunctions the uses of each conjunction are."""
+    """A mask of the texts that may have too large a normal form, given how many conjunctions each use becomes."""
     made = np.multiply.reduceat(numbers.astype(np.float64), np.cumsum(counts) - counts)
     constraints = 2 * made * counts  # an alternative has two uses at most
     is_large: np.ndarray = np.bincount(rows, made, texts) > FILTER_CONJUNCTIONS.value
@@ -77,7 +77,8 @@ def _may_be_too_large(rows: np.ndarray, counts: np.ndarray, numbers: np.ndarray,
 
 
 def _scanned(source: TextBytes) -> tuple[CutTexts, list[str], np.ndarray, np.ndarray, Int64s]:
-    """What the loops found, cut to size: the skeletons, the leaves of each conjunction, those of all, refused ones."""
+    """Scan texts; return the literals, the skeletons, the number of leaves of each conjunction, the leaves, refused
+    leaves."""
     rows = source.offsets.size - 1
     size = int(source.offsets[-1] - source.offsets[0])
     leaves, literals = size // 4 + rows + 1, size // 2 + rows + 2
@@ -155,7 +156,7 @@ def _numbered(start: np.ndarray, data: np.ndarray) -> DictionaryStrings:
 
 @kernel
 def _number_strings(start: Int64s, data: Bytes, table: Int32s, codes: Int32s, first: Int64s) -> int:  # pragma: no cover
-    """Number strings, equal ones alike, and return how many different ones there are.
+    """Number strings, equal ones alike; return how many distinct ones there are.
 
     Writes the number of each string to `codes`, and the first string of each number to `first`. The table is all zeros
     and at least twice as large as the number of strings.

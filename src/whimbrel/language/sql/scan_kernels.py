@@ -1,11 +1,11 @@
-"""The loops over the bytes of many texts: tokens, the structure of AND, OR, NOT and parentheses, and literals.
+"""Scans the bytes of many texts: tokens, the structure of AND, OR, NOT and parentheses, and literals.
 
 A predicate is cut out as a skeleton: its tokens with one space between them, reserved words in capital letters, '' for
 a string and 0 for a number. A word behind an operand, a parenthesis or a string is a keyword or a function, and has
-capital letters too. Each different skeleton is later parsed once, by the parser of the language, which alone
-knows what predicates mean. A list of strings only or of numbers only is written as a list of one, and its length is
-kept, so that lists of all lengths are one skeleton. NOT is pushed down to the predicates and AND is distributed over
-OR, so that a text becomes an OR of conjunctions of predicates and negated predicates.
+capital letters too. Each distinct skeleton is later parsed once, by the parser of the language, which alone knows what
+predicates mean. A list of only strings or only numbers is written as a list of one, and its length is kept, so that
+lists of all lengths have one skeleton. NOT is pushed down to the predicates and AND is distributed over OR, so that a
+text becomes an OR of conjunctions of predicates and negated predicates.
 
 A text with anything that the loops do not know (bad syntax, more conjunctions than a filter may have) is left to the
 parser.
@@ -73,7 +73,7 @@ from whimbrel.language.sql.token_kernels import (
 from whimbrel.model.limits import FILTER_DEPTH, IN_MEMBERS
 
 _START, _OPERAND, _STRING_TOKEN, _NUMBER_TOKEN, _COMMA_TOKEN, _OPERATOR = range(6)
-"""What the last token of a predicate was. A sign before a number belongs to it after `_START` and from `_COMMA` on."""
+"""Kinds of last token of a predicate. A sign is part of the number after it behind `_START` or from `_COMMA` on."""
 DEPTH = FILTER_DEPTH.value
 """Parentheses and NOTs around a predicate, at most."""
 _MEMBERS = IN_MEMBERS.value
@@ -87,12 +87,12 @@ class TextBytes(NamedTuple):
 
 
 class ScannedTexts(NamedTuple):
-    """What the texts were cut into, text after text. Leaves are the predicates, in the order of the text.
+    """The parts of all texts, text after text. Leaves are the predicates, in the order of the text.
 
-    `leaves` and `conjunctions` have how many of each a text has: 0 if it is left to the parser. A leaf has `code`,
-    twice the number of its skeleton, and one more if it is negated; its first number and string; and the length of its
-    list, or 1. `integers` has the numbers as integers, or `NO_INTEGER`. `long_number` has the numbers that must be read
-    again, from the bytes `long_begin` to `long_end`: one more than the place in `numbers`, negative behind a minus.
+    `leaves` and `conjunctions` count those of each text: 0 if it is left to the parser. A leaf has `code`, twice the
+    number of its skeleton, plus one if it is negated; its first number and string; and the length of its list, or 1.
+    `integers` has the numbers as integers, or `NO_INTEGER`. `long_number` names the numbers that must be read again,
+    from the bytes `long_begin` to `long_end`: the place in `numbers` plus one, negative behind a minus.
     String i is `string_bytes[string_start[i]:string_start[i + 1]]`.
     """
 
@@ -120,7 +120,7 @@ def _after_spaces(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
 
 @inlined
 def _appended(out: Int32s, used: int, values: Int64s, count: int) -> tuple[np.ndarray, int]:  # pragma: no cover
-    """Write the first `count` values behind those that are used. Returns the array, which may be new, and its use."""
+    """Append the first `count` values behind the `used` ones; return the array, which may be new, and the new use."""
     if used + count > out.size:
         larger = np.empty(2 * (used + count), np.int32)
         larger[:used] = out[:used]
@@ -165,7 +165,7 @@ def _write_members(rest: Bytes, at: int, size: int, is_string: bool, more: int) 
 
 @inlined
 def _write_symbol(data: Bytes, at: int, end: int, rest: Bytes, size: int) -> tuple[int, int, int]:  # pragma: no cover
-    """Append an operator of one to three signs to the skeleton; return its end, the new size, and what token it is."""
+    """Append an operator of one to three signs to the skeleton; return its end, the new size, and its kind."""
     symbol = item(data, at)
     token = _COMMA_TOKEN if symbol == COMMA else _OPERAND if symbol == CLOSE else _OPERATOR
     signs = 1
@@ -182,7 +182,7 @@ def _write_symbol(data: Bytes, at: int, end: int, rest: Bytes, size: int) -> tup
 def _without_negations(
     operators: Bytes, waiting: int, nested: int, is_negated: bool
 ) -> tuple[int, int, bool]:  # pragma: no cover
-    """Take the NOTs that wait off the stack; return how many operators wait, how deep it is, and if it is negated."""
+    """Take waiting NOTs off the stack; return how many operators wait, the depth, and whether all is negated."""
     while waiting > 0 and operators[waiting - 1] == NEGATION:
         waiting -= 1
         nested -= 1
@@ -247,7 +247,7 @@ def scan_texts(
             is_join = key in (AND, OR)
             closes = symbol == CLOSE and depth == 0
             if closes and tokens == 1 and last != _OPERATOR and waiting > 0 and operators[waiting - 1] == PARENTHESIS:
-                waiting -= 1  # an operand in parentheses, which an operator may follow, but no literal or parenthesis
+                waiting -= 1  # an operand in parentheses: an operator may follow, but no literal or parenthesis
                 nested -= 1
                 at = _after_spaces(data, at + 1, end)
                 good = at == end or KIND[data[at]] == LETTER or (KIND[data[at]] == SYMBOL and data[at] != OPEN)
@@ -282,7 +282,7 @@ def scan_texts(
                     waiting, nested, is_negated = _without_negations(operators, waiting - 1, nested - 1, is_negated)
                     at += 1
                 continue
-            if is_done:  # nothing but a join or a parenthesis may follow
+            if is_done:  # only a join or a parenthesis may follow
                 good = False
                 break
             is_not = key == NOT or symbol == BANG
@@ -353,7 +353,7 @@ def scan_texts(
                     good &= length <= _MEMBERS
                     last = token
                     continue
-                is_mixed = True  # all members are written
+                is_mixed = True  # from now on all members are written
                 size = _write_members(rest, size_before_comma, size, before == _STRING_TOKEN, length - 1)
                 length = 1
             tokens += 1

@@ -1,10 +1,10 @@
 """The shape cache: a text that differs from an earlier one in its literals only is bound, not parsed.
 
 The key of a shape is its skeleton: the text with one quote in the place of each number and two in the place of each
-string. Strings are cut out at their quotes, then numbers with one pattern. That is exact, because a string ends at its
-quote and a number is never next to a letter, a digit or a dot, so that the tokens between two literals do not depend
-on the literals. In texts with quoted names or doubled quotes a quote may mean something else; their key is the tuple of
-their tokens, which is exact too and slower.
+string. Strings are cut out at their quotes, then numbers with one regular expression. That is exact: a string ends at
+its quote and a number is never next to a letter, a digit or a dot, so the tokens between two literals do not depend on
+the literals. In texts with quoted names or doubled quotes a quote may mean something else; their key is the tuple of
+their tokens, which is exact too, but slower.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def cut_tokens(text: str) -> CutText:
 
 
 class ShapeCache:
-    """Templates by skeleton, in two halves: when the newer half is full, it becomes the older one, whose content goes.
+    """Templates by skeleton, in two halves: when the newer half is full, it replaces the older one, which is dropped.
 
-    A template found in the older half moves to the newer, so what is in use stays. A shape is kept when it is met for
-    the second time: a stream of shapes that never come again then neither displaces the others nor costs memory.
+    A template found in the older half moves to the newer, so templates in use stay. A shape is kept when it is met for
+    the second time: shapes that never come again then neither displace others nor cost memory.
     Reads take no lock: a dict is replaced whole, never emptied, and the worst a race can do is one more parse.
     """
 
@@ -117,7 +117,7 @@ class ShapeCache:
         return template, parts
 
     def parse(self, text: str) -> Filter:
-        """The filter of a text. A plain one is bound on first use, if no literal of it can be refused."""
+        """The filter of a text. If no literal of it can be refused, its literals are bound on first use."""
         template, (_, strings, numbers) = self.template(text)
         if template.is_plain and len(text) <= INTEGER_DIGITS.value:
             return LateFilter(template, strings, numbers, text)

@@ -1,4 +1,4 @@
-"""White space beyond ASCII, which may stand between tokens, becomes plain spaces before texts are scanned."""
+"""Replaces white space beyond ASCII between tokens by plain spaces, before texts are scanned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST_WIDE = 0xC2
 
 @helper
 def _wide_space(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
-    """The bytes of the white space beyond ASCII that begins here, as Unicode and Python define it; 0 if there is none.
+    """The number of bytes of the white space beyond ASCII at `at`, as Unicode and Python define it; 0 if none.
 
     These are U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F and U+3000.
     """

@@ -1,15 +1,15 @@
 """A template: the expression of a filter with numbered slots in the place of its literals.
 
-A template is what one parse of a text gives, and it serves every text that differs in literals only. What
-depends on the value of a literal (folding `1 < 2`, a valid LIKE pattern, a real date) is therefore done when the
-literals are bound, never in the parser.
+One parse of a text gives a template, which serves every text that differs in literals only. Whatever depends on the
+value of a literal (folding `1 < 2`, a valid LIKE pattern, a real date) is therefore done when literals are bound, never
+in the parser.
 
 A slot is an index into the list of bound values: the strings in the order of the text, then the numbers backwards,
 then `CONSTANTS`. So a string is 0 or above, a constant is -1 to -3, a number is -4 or below, and each is known when
 its token is read.
 
-`bind` of a node gives its expression with the values of the slots. Nodes are never changed once made. They are not
-frozen, because that would make their construction, which is most of the cost of a new shape, twice as slow.
+`bind` of a node returns its expression with the values of the slots. Nodes never change. They are not frozen, because
+that would make their construction, which is most of the cost of a new shape, twice as slow.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ class ContainsSlots:
 class TextSlot:
     """A test of a string against a text: LIKE, STARTS WITH, ENDS WITH, contains(), =, RLIKE or IN CIDR.
 
-    With a `case` it does not count: that of `lower(attribute)` or `upper(attribute)`, or any, for ILIKE. A text that is
-    not in the case of the function is never met.
+    With a `case` the test ignores case: that of `lower(attribute)` or `upper(attribute)`, or any, for ILIKE. A text
+    that is not in the case of the function never matches.
     """
 
     operator: TextOperator
@@ -271,7 +271,7 @@ def _is_plain(node: TemplateNode) -> bool:
 
 
 class LateFilter(Filter):
-    """A filter of a plain template: literals are put in their places when somebody asks for the expression."""
+    """A filter of a plain template: literals are bound when the expression is first used."""
 
     def __init__(self, template: Template, strings: Sequence[str], numbers: Sequence[str], text: str) -> None:
         self._literals = template, strings, numbers

@@ -1,6 +1,6 @@
-"""The tokens of SQL as compiled loops read them from bytes: names, reserved words, numbers, strings; and skeletons.
+"""Reads the tokens of SQL from bytes in compiled code: names, reserved words, numbers, strings; and numbers skeletons.
 
-A skeleton is a predicate without its literals. Equal skeletons get equal numbers as they are met.
+A skeleton is a predicate without its literals. Equal skeletons get equal numbers, in the order in which they come.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OPEN, CLOSE, COMMA, LESS, EQUAL, GREATER, BANG, BACKTICK, UNDERSCORE, SPACE = b"
 SMALL_A, SMALL_E, SMALL_Z = b"aez"
 ODD, SPACES, STRING, SYMBOL, QUOTED, POINT_KIND, LETTER, DIGIT = range(8)
 KIND = np.zeros(256, np.uint8)
-"""The kind of each byte; the kinds from `LETTER` on make words. Those beyond ASCII do: `read_leaf` looks again."""
+"""The kind of each byte; kinds from `LETTER` on make words. So do bytes beyond ASCII: `read_leaf` checks them again."""
 KIND[[9, 10, 11, 12, 13, 28, 29, 30, 31, SPACE]] = SPACES
 KIND[QUOTE], KIND[POINT], KIND[ZERO : NINE + 1] = STRING, POINT_KIND, DIGIT
 KIND[65:91] = KIND[97:123] = KIND[UNDERSCORE] = KIND[128:] = LETTER
@@ -34,17 +34,17 @@ def _word(text: bytes) -> np.uint64:
 AND, OR, NOT, BETWEEN = _word(b"AND"), _word(b"OR"), _word(b"NOT"), _word(b"BETWEEN")
 _IN, _IS, _LIKE, _NULL, _TRUE, _FALSE = map(_word, (b"IN", b"IS", b"LIKE", b"NULL", b"TRUE", b"FALSE"))
 _CAPITAL = np.uint64(0xDF)
-"""What makes a letter of ASCII a capital one."""
+"""The mask that makes a letter of ASCII a capital."""
 
 _FULL = np.uint64(10**18)
-"""From this number on a word has no place for one more digit."""
+"""From this number on one more digit may not fit."""
 _LARGEST_EXACT = np.int64(1 << 53)
-"""Integers up to which binary64 holds all of them."""
+"""Binary64 holds every integer up to this one."""
 _LARGEST = np.int64((1 << 63) - 1)
 NO_INTEGER = np.int64(-(1 << 63))
-"""What stands for a number that is no integer, or a float of 2^53 or more."""
+"""Stands for a number that is no integer, or a float of 2^53 or more."""
 _LARGEST_EXPONENT = 10_000
-"""A larger exponent is read as this one, which makes a number long in any case."""
+"""A larger exponent is read as this one, which makes any number long."""
 _BYTE, _TEN = np.uint64(8), np.uint64(10)
 
 
@@ -55,7 +55,7 @@ def _is_digit(c: int) -> bool:  # pragma: no cover
 
 @helper
 def is_two(one: int, two: int) -> bool:  # pragma: no cover
-    """Whether two signs are one operator."""
+    """Whether two adjacent signs are one operator."""
     return (two == EQUAL and one in (LESS, GREATER, BANG, EQUAL)) or (one == LESS and two == GREATER)
 
 
@@ -81,8 +81,8 @@ def _is_number_end(data: Bytes, at: int, end: int) -> bool:  # pragma: no cover
 def read_number(data: Bytes, at: int, end: int) -> tuple[int, float, np.int64, bool, bool]:  # pragma: no cover
     """Read a number that starts with a digit or a point.
 
-    Return its end, its value, the same as an integer or `NO_INTEGER`, whether it is well formed, and long. A long one
-    has more digits or a larger exponent than this function can read exactly: its value must be read again.
+    Return its end, its value, its value as an integer or `NO_INTEGER`, whether it is well formed, and whether it is
+    long. A long one has more digits or a larger exponent than this function reads exactly: it must be read again.
     """
     start = at
     at, value, fits = _read_digits(data, at, end)
@@ -122,7 +122,7 @@ def read_number(data: Bytes, at: int, end: int) -> tuple[int, float, np.int64, b
 
 @inlined
 def copy_string(data: Bytes, at: int, end: int, out: Bytes, used: int) -> tuple[int, int]:  # pragma: no cover
-    """Copy the string that begins here, with one quote for two. Return where it ends, or -1, and the bytes used."""
+    """Copy the string at `at`, with doubled quotes made one; return its end, or -1, and the bytes of `out` used."""
     at += 1
     while at < end:
         if item(data, at) == QUOTE:
@@ -137,7 +137,7 @@ def copy_string(data: Bytes, at: int, end: int, out: Bytes, used: int) -> tuple[
 
 @helper
 def after_name(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
-    """The end of a name, quoted or bare, with the parts behind its dots; -1 if it is none that the loops know."""
+    """The end of a name, quoted or bare, with the parts behind its dots; -1 if the loops do not know such a name."""
     while True:
         if KIND[item(data, at)] == QUOTED:
             quote = item(data, at)
@@ -169,12 +169,12 @@ def word_key(data: Bytes, start: int, end: int) -> np.uint64:  # pragma: no cove
 
 @helper
 def is_reserved_word(key: np.uint64) -> bool:  # pragma: no cover
-    """Whether a word that is no join may be written in capitals: it is no name, wherever it stands."""
+    """Whether a word, not a join, is reserved: it is never a name, so that skeletons have it in capitals."""
     return key in (NOT, BETWEEN, _IN, _IS, _LIKE, _NULL, _TRUE, _FALSE)
 
 
 class SkeletonPool(NamedTuple):
-    """The different skeletons that were met: skeleton c is `data[starts[c]:starts[c + 1]]`.
+    """The distinct skeletons so far: skeleton c is `data[starts[c]:starts[c + 1]]`.
 
     `table` finds them by hash, with open addressing: an entry is c + 1, and 0 is empty.
     """

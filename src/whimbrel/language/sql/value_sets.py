@@ -1,4 +1,4 @@
-"""Sets of values as SQL text: the shortest familiar predicate that holds for exactly the values of the set.
+"""Writes a set of values as SQL text: the shortest familiar predicate that holds for exactly these values.
 
 `NOT` complements only membership (=, IN, STARTS WITH), because an order comparison is unknown outside its type.
 So a set is written as points, as everything but points and prefixes, or type by type as ranges joined by OR. A set of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from whimbrel.model.event_schema import CodedDomain
 
 _FEW = 3
-"""Values up to which a list is easier to read than the negation of a comparison."""
+"""A list of up to so many values is easier to read than the negation of a comparison."""
 _OR, _AND, _ATOM = 1, 2, 3
 _EPOCH = value_text(Timestamp(0))
 
@@ -64,7 +64,7 @@ def set_text(name: str, values: IntervalSet) -> SqlText:
     if values == ALL:
         return SqlText(f"{name} = {name}")
     holes = values.complement()
-    if holes.complement() == values:  # no cuts with nothing between them, which a complement drops
+    if holes.complement() == values:  # false if the set has cuts with nothing between them
         excluded = _all_but(name, holes)
         if excluded:
             return all_of(excluded)

@@ -1,10 +1,10 @@
 """Clauses: the conjunctions of many filters as flat arrays of rank intervals, ready to plan and lay out.
 
 A conjunction becomes a list of *items*. An item tests the set of ranks that an event has for one attribute: RANGE and
-SET want some rank inside, NO_RANGE and NO_SET want none. Rank 0 is null, and a missing attribute has no rank at all,
-so items express every test of sets of values, null and missing. Patterns are items of a derived attribute
-(`ranks.patterns`), and so are comparisons between attributes (`ranks.links`). A few patterns are more than items can
-express. They mark the conjunction VERIFY: its items are necessary, and the filter itself decides.
+SET need some rank inside, NO_RANGE and NO_SET need none. Rank 0 is null, and a missing attribute has no rank at all, so
+items express every test of sets of values, null and missing. Patterns are items of a derived attribute
+(`ranks.patterns`), and so are comparisons between attributes (`ranks.links`). Items cannot express a few patterns.
+These mark the conjunction VERIFY: its items are necessary, and the filter itself decides.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ VERIFY, SHARED = 1, 2
 """Flags of a conjunction: its filter must be verified; its subscription has other conjunctions too."""
 
 ALTERNATIVES = 64
-"""Most alternatives that a conjunction is split into for null and missing; beyond, it is verified instead."""
+"""A conjunction is split into at most so many alternatives for null and missing; with more it is verified instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueItem:
     """An item before it has ranks: some value of the attribute (negated: no value) is in `values`, or is null.
 
-    `is_joined`: other tests want the same value, so that this one is only necessary where there are several values.
+    `is_joined`: other tests must hold for the same value, so this one is only necessary if there are several values.
     """
 
     attribute: str
@@ -62,9 +62,9 @@ class Clauses:
 
 
 def split(conjunction: Conjunction) -> tuple[list[list[ValueItem]], bool]:
-    """The alternatives that a conjunction stands for, each a list of items, and whether to verify.
+    """Split a conjunction into alternatives, each a list of items; and whether the filter must be verified.
 
-    One constraint that admits missing or null *or* some values is two alternatives.
+    A constraint that admits missing or null *or* some values is two alternatives.
     """
     verify = False
     alternatives = [[ValueItem(derived_key(link.left, link.right), link_values(link.op)) for link in conjunction.links]]

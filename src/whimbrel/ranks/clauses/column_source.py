@@ -1,9 +1,9 @@
-"""Bulk loads: conjunctions of terms with their literals in columns, compiled without a filter object for each.
+"""Compiles bulk loads, conjunctions of terms with their literals in columns, without a filter object for each.
 
-A walk over the terms writes a few numbers for each (a descriptor) and collects the literal columns in pools, one for
-each attribute and type. Ranks are then found pool by pool, and `item_kernels` writes the items of all uses of terms and
-combines them: in a conjunction the sets of one attribute are intersected, and conjunctions of one row that differ in
-one set are united. So a load of many small groups costs little more than one of a few large groups.
+A walk over the terms writes a few numbers for each (a *descriptor*) and collects the literal columns in pools, one for
+each attribute and type. Then literals are ranked pool by pool, and `item_kernels` writes the items of all uses of terms
+and combines them: in a conjunction the sets of one attribute are intersected, and conjunctions of one row that differ
+in one set are united. So a load of many small groups costs little more than one of a few large groups.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CONSTANT_RANKS = {None: 0, False: 2, True: 4}
 _ENDS = {"suffix": SOME_END, "substring": SOME_INSIDE, "network": SOME_NETWORK, "like": SOME_LIKE}
 _PATTERNS = {*_ENDS, "ilike", "regex"}
 _VALUE_KINDS = {"range", "outside", "points", "excluded", "prefix", *_PATTERNS}
-"""Terms that want a value to be picked: several of them on one attribute want the same value."""
+"""Terms that test the value which a binding picks: several of them on one attribute must hold for the same value."""
 _FACTS = 14
 """Numbers of a descriptor."""
 End = tuple[int, int]
@@ -68,7 +68,7 @@ End = tuple[int, int]
 
 
 class ColumnSource:
-    """Conjunctions of terms with their literals in columns. `always` has rows that all events match, after `parts`."""
+    """Conjunctions of terms with their literals in columns. `parts` fills `always`: the rows that all events match."""
 
     def __init__(self, conjunctions: Sequence[Conjunctions], index_rows: np.ndarray) -> None:
         self._conjunctions = list(conjunctions)  # until their constants are given
@@ -101,7 +101,7 @@ class ColumnSource:
         self._conjunctions = []
 
     def _add(self, group: TermGroup, first: int, attributes: dict[str, int], gathered: list[Constants]) -> None:
-        """Describe a term, and give its columns to the pools; `first` is the place of the first use of the load."""
+        """Describe a term, and add its columns to the pools; `first` is added to the places of its uses."""
         term = group.term
         places = first + group.places
         if term.kind in ("always", "never"):
@@ -130,7 +130,7 @@ class ColumnSource:
     def _describe(
         self, what: int, attr: int, places: np.ndarray, *facts: int, lengths: np.ndarray | None = None
     ) -> None:
-        """Write a descriptor: what to write, the attribute, its uses, and up to eight facts; count items and sets."""
+        """Write a descriptor: what to do, the attribute, its uses, and up to eight facts; count items and sets."""
         row = (what, attr, self._used, len(places), -1 if lengths is None else self._listed, *facts)
         self._descriptors.append((*row, *[0] * (_FACTS - len(row))))
         self._places.append(places)
@@ -179,7 +179,7 @@ class ColumnSource:
         self._describe(what, attr, places, *low, above, *high, below, type, type + 1)
 
     def _add_list(self, group: TermGroup, attr: int, places: np.ndarray, what: int, kind: int) -> None:
-        """Describe members: the operands, or cells of one column."""
+        """Describe a list: its members are the operands, or cells of one column."""
         begin, operands = len(self._members), group.term.operands
         self._members += [self._operand(group, attr, operand) for operand in operands]
         self._describe(what, attr, places, kind, begin, len(operands), lengths=group.lengths)
@@ -187,7 +187,7 @@ class ColumnSource:
     def _add_link(
         self, group: TermGroup, places: np.ndarray, attributes: dict[str, int], gathered: list[Constants]
     ) -> None:
-        """Describe a comparison of two attributes: how they compare is the value of a derived attribute."""
+        """Describe a comparison of two attributes: its outcome is the value of a derived attribute."""
         term = group.term
         derived = attribute_number(derived_key(term.attribute, term.other), attributes, gathered)
         begin, values = len(self._members), HOLDS[term.op]
@@ -197,7 +197,7 @@ class ColumnSource:
     def _add_patterns(
         self, group: TermGroup, attr: int, first: int, attributes: dict[str, int], gathered: list[Constants]
     ) -> None:
-        """Describe patterns: those that a fragment decides, as a member of the derived attribute, and the others."""
+        """Describe patterns: those that a fragment decides as members of the derived attribute, others as unsure."""
         (column,) = group.columns
         assert isinstance(column, DictionaryStrings)
         texts, number = column.distinct()
@@ -225,7 +225,7 @@ class ColumnSource:
         self._describe(LISTED, derived, places, kind, len(self._members) - 1, 1, lengths=group.lengths)
         if is_negated:
             self._describe(FIXED, attr, places, RANGE, 1)
-            gathered[derived].joined |= group.lengths is not None  # all of them are wanted of one value
+            gathered[derived].joined |= group.lengths is not None  # all must hold for the same value
 
     def _add_unsure(
         self, group: TermGroup, attr: int, places: np.ndarray, attributes: dict[str, int], gathered: list[Constants]
@@ -260,7 +260,7 @@ class ColumnSource:
             self._describe(what, derived, its_places, MEMBER, len(self._members) - 1, 1, lengths=lengths)
 
     def _mark_joined(self, one: Conjunctions, attributes: dict[str, int], gathered: list[Constants]) -> None:
-        """Mark derived attributes where a conjunction has another test that wants the same value."""
+        """Mark derived attributes for which some conjunction has another test that must hold for the same value."""
         tested = {group.term.attribute for group in one.groups if group.term.kind in _PATTERNS}
         if not tested:
             return
@@ -305,7 +305,7 @@ class ColumnSource:
     def _combined(
         self, start: np.ndarray, items: ItemArrays, sets: SetBuffer, attributes: int
     ) -> tuple[Combined, SetBuffer]:
-        """The combined items and all sets, with as much space for sets as it takes."""
+        """Combine items; return them and all sets, whose buffer grows until they fit."""
         most, total = int(np.bincount(self._rows).max(initial=1)), int(self._width[self._uses].sum())
         count = len(self._rows)
         out = Combined(
@@ -350,13 +350,13 @@ def _longer(array: np.ndarray, more: int) -> np.ndarray:
 
 
 def _mapped(column: DictionaryStrings, function: Callable[[str], str]) -> DictionaryStrings:
-    """The column with a function applied to its strings, to each different one once."""
+    """Apply a function to the strings of a column, once to each distinct one."""
     texts, places = column.distinct()
     return DictionaryStrings(places, large_strings(list(map(function, texts))))
 
 
 def _after_prefix(prefix: str) -> str:
-    """The least string that is above all that start with the prefix."""
+    """The least string above all strings that start with the prefix."""
     return str(IntervalSet.prefix(prefix).cuts[1][2])
 
 

@@ -1,8 +1,8 @@
-"""Compiling filters to clauses in rank space.
+"""Compiles filters to clauses.
 
-There are three kinds of sources: columns of literals that share a shape (bulk loads), single filters, and segments that
-are merged. Every source first gives its constants; when the dictionary is made of the constants of all sources, every
-source gives its items.
+There are three kinds of sources: terms with columns of literals (bulk loads), single filters, and segments that are
+merged. Every source first gives its constants; then the dictionary is built from all of them, and every source gives
+its items in ranks.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _item_ranks(dictionary: Dictionary, item: ValueItem, sets: IntervalSets) -> 
 def distinct_sets(
     start: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Store equal sets once. Returns the new number of each set, and start, low and high of the sets that are left."""
+    """Store equal sets once; return the new number of each set, and start, low and high of the distinct sets."""
     count = len(start) - 1
     number, first = np.empty(count, np.int32), np.empty(count, np.int32)
     table = np.zeros(1 << max(4, (2 * count).bit_length()), np.int32)
@@ -204,7 +204,7 @@ def distinct_sets(
 def taken_sets(
     numbers: np.ndarray, start: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The sets that are among `numbers`. Returns the new numbers in place of those, and start, low and high."""
+    """Keep only the sets in `numbers`; return their new numbers, in place of the old ones, and start, low and high."""
     is_used = np.zeros(len(start) - 1, bool)
     is_used[numbers] = True
     if is_used.all():
@@ -223,7 +223,7 @@ def _chosen(
 
 @kernel
 def set_masks(start: Int64s, low: Int32s, high: Int32s) -> np.ndarray:  # pragma: no cover
-    """32 bits for each set, by which a kernel sees that most ranks are outside without reading the set."""
+    """A mask of 32 bits for each set, by which a kernel rules out most ranks without reading the set."""
     masks = np.full(start.size - 1, -1, np.int32)
     for s in range(start.size - 1):
         mask = np.uint32(0)
@@ -241,7 +241,7 @@ def set_masks(start: Int64s, low: Int32s, high: Int32s) -> np.ndarray:  # pragma
 def number_sets(
     start: Int64s, low: Int32s, high: Int32s, table: Int32s, number: Int32s, first: Int32s
 ) -> int:  # pragma: no cover
-    """Number the sets, equal ones alike; write the first of each number to `first`; return how many numbers there are.
+    """Number the sets, equal ones alike; write the first set of each number to `first`; return how many numbers.
 
     `table` is a hash table of zeros with at least twice as many places as there are sets.
     """
@@ -273,7 +273,7 @@ def number_sets(
 
 
 def joined(arrays: Sequence[np.ndarray], dtype: type) -> np.ndarray:
-    """One array of all; a single one is not copied."""
+    """Concatenate arrays; a single one is not copied."""
     if len(arrays) == 1:
         return arrays[0].astype(dtype, copy=False)
     return np.concatenate(arrays).astype(dtype, copy=False) if arrays else np.empty(0, dtype)

@@ -1,7 +1,7 @@
-"""The loops that write the items of terms in ranks, and combine them to conjunctions.
+"""The kernels that write the items of terms in ranks, and combine them to conjunctions.
 
-In a conjunction an attribute has one set of values to pick from: sets of several terms are intersected (`item_sets`).
-Tests of members and of states, which look at all values, stay items of their own.
+In a conjunction an attribute has one set of values to pick from: the sets of several terms are intersected
+(`item_sets`). Tests that look at all values, of members and of null or missing, stay separate items.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from whimbrel.ranks.clauses.clauses import RANGE, SET, SHARED, VERIFY
 from whimbrel.ranks.clauses.item_sets import IMPOSSIBLE, ItemArrays, SetBuffer, join, store, unite
 
 SPAN, OUTSIDE, LISTED, EXCEPT, EVERY, FIXED, MARK = range(7)
-"""What a descriptor asks for: an interval; the rest of a type; a list; all but a list; an item for each member of a
+"""What a descriptor produces: an interval; the rest of a type; a list; all but a list; an item for each member of a
 list; all ranks from 0 or 1 on; a mark for the conjunction."""
 BLOCK_END, CONSTANT = -1, -2
 """Instead of a pool: the edge of a type, or a rank."""
 MEMBER, UNSURE = 4, 8
-"""Kinds of items before they are combined. MEMBER is added where some value must be in the set, whatever is picked.
-UNSURE is a mark: the filter must be verified. So is `IMPOSSIBLE`."""
+"""Kinds of items before they are combined. MEMBER is added if any value may be in the set, not only the picked one.
+UNSURE is a mark: the filter must be verified. `IMPOSSIBLE` is a mark too."""
 
 
 class UseArrays(NamedTuple):
@@ -43,7 +43,7 @@ class RankArrays(NamedTuple):
 
 @helper
 def _end(pool: int, at: int, step: int, a: int, ranks: RankArrays) -> tuple[Integer, Integer]:  # pragma: no cover
-    """Where the ranks of one end of a range begin in the pools, and what to add to each; or -1 and one rank for all."""
+    """Where the ranks of one end of a range begin in the pools, and what to add to each; or -1 and a constant rank."""
     if pool == BLOCK_END:
         return np.int64(-1), ranks.first[a, at] + step
     return (np.int64(-1), at + step) if pool == CONSTANT else (ranks.base[pool] + at, step)
@@ -51,7 +51,7 @@ def _end(pool: int, at: int, step: int, a: int, ranks: RankArrays) -> tuple[Inte
 
 @helper
 def _sort(points: Int32s, n: int) -> None:  # pragma: no cover
-    """Shell sort: short lists are the rule, and NumPy's sort takes seconds to compile."""
+    """Shell sort of the first n points: most lists are short, and NumPy's sort takes seconds to compile."""
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1
@@ -82,7 +82,7 @@ def _write_span(
     items: ItemArrays,
     sets: SetBuffer,
 ) -> None:  # pragma: no cover
-    """Write the intervals of a range, or what is outside of them, for every use."""
+    """Write the interval of a range, or all outside it, for every use of a descriptor."""
     what, a = descriptor[0], descriptor[1]
     low_from, low_more = _end(descriptor[5], descriptor[6], descriptor[7], a, ranks)
     high_from, high_more = _end(descriptor[8], descriptor[9], -descriptor[10], a, ranks)
@@ -106,7 +106,7 @@ def _write_list(
     descriptor: Int64s, uses: UseArrays, members: Int64Matrix, start: Int64s, ranks: RankArrays,
     items: ItemArrays, sets: SetBuffer, points: Int32s,
 ) -> None:  # fmt: skip  # pragma: no cover
-    """Write the items of a list, or of all but a list, for every use."""
+    """Write the items of a list, or of all but a list, for every use of a descriptor; `points` is scratch."""
     what, a, kind, first, n = descriptor[0], descriptor[1], descriptor[5], descriptor[6], descriptor[7]
     is_ragged = descriptor[4] >= 0
     begin = np.int64(0)
@@ -148,9 +148,9 @@ def write_items(
 ) -> None:  # fmt: skip  # pragma: no cover
     """Write the items of every use of a term from `start[use]` on, and the sets that they name.
 
-    A descriptor has: what, attribute, its first use and their number, its first length or -1; then of a range: pool,
-    place and step of the lower end and of the upper one, and its types; of a list, of at most `longest` members: kind,
-    first member, members; else kind and lowest rank. `start` is where the next item of each use goes.
+    A descriptor has: what to do, the attribute, its first use and the number of uses, its first length or -1. For a
+    range these follow: pool, place and step of the lower end and of the upper one, and its types; for a list, of at
+    most `longest` members: kind, first member, number of members; else kind and lowest rank.
     """
     points = np.empty(longest, np.int32)
     for d in range(descriptors.shape[0]):
@@ -172,7 +172,7 @@ def write_items(
 
 
 class Combined(NamedTuple):
-    """What `combine` writes: row, flags and counts of conjunctions, their items, and rows that are always true."""
+    """The output of `combine`: row, flags and counts of conjunctions, their items, and rows that are always true."""
 
     row: Int64s
     flags: Bytes
@@ -188,8 +188,8 @@ def combine(
 ) -> tuple[int, int, int]:  # fmt: skip  # pragma: no cover
     """Combine the items of the uses of each conjunction; drop conjunctions that nothing satisfies.
 
-    Conjunctions of one row, at most `most`, are neighbours. Returns how many conjunctions, items and always true rows
-    there are; -1 for all if there is no place for the sets.
+    Conjunctions of one row, at most `most`, are adjacent. Returns the numbers of conjunctions, items and always true
+    rows; -1 for all if there is no space for the sets.
     """
     items = out.items
     seen, at = np.zeros(attributes, np.int64), np.zeros(attributes, np.int64)

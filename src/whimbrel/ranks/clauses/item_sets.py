@@ -1,7 +1,7 @@
-"""Items of conjunctions and their sets of values, as compiled loops join and unite them.
+"""Intersects and unites the sets of items in compiled code.
 
-Sets that several terms want of one attribute are intersected; conjunctions of one filter that differ in one set are
-united to one.
+The sets of several terms on one attribute are intersected; conjunctions of one filter that differ in one set are united
+to one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SetBuffer(NamedTuple):
 
 @inlined
 def store(items: ItemArrays, k: int, kind: int, sets: SetBuffer, end: Integer) -> None:  # pragma: no cover
-    """Make the intervals behind the used ones, up to `end`, item k: a range if there is one, else a new set."""
+    """Turn the intervals behind the used ones, up to `end`, into item k: a range if there is one, else a new set."""
     count, begin = sets.used[0], sets.used[1]
     if end == begin + 1:
         items.kind[k], items.low[k], items.high[k] = kind & ~1, sets.low[begin], sets.high[begin]
@@ -72,17 +72,17 @@ def _interval(
 def join(
     one: ItemArrays, j: int, two: ItemArrays, k: int, is_union: bool, sets: SetBuffer, given: int
 ) -> bool:  # pragma: no cover
-    """Make item j of `one` the intersection or the union with item k of `two`; False if there is no place for a set.
+    """Intersect item j of `one` with item k of `two`, or unite them; False if there is no space for a set.
 
-    The sets behind the first `given` ones were made by this function, each for one item. If the last of them is that of
-    item j, the new set takes its place: a row of joins then takes no more space than the largest of its sets.
+    This function made the sets behind the first `given` ones, each for one item. If the last one is that of item j, the
+    new set takes its place: a chain of joins then takes no more space than the largest of its sets.
     """
     kind, other = one.kind[j], two.kind[k]
     n, m = _size(kind, one.low[j], sets), _size(other, two.low[k], sets)
     begin = end = sets.used[1]
     if end + n + m + 1 > sets.low.size or sets.used[0] + 2 > sets.start.size:
         return False
-    lows, highs = sets.low, sets.high  # not `sets` in the loop, whose arrays would be counted at every step
+    lows, highs = sets.low, sets.high  # not `sets` in the loop: its arrays would be reference-counted at every step
     own, its = np.int64(one.low[j]), np.int64(two.low[k])
     own_high, its_end = np.int64(one.high[j]), np.int64(two.high[k])
     own_at = sets.start[own] if kind & 1 else np.int64(-1)
@@ -138,9 +138,9 @@ def _are_equal(items: ItemArrays, j: int, k: int, sets: SetBuffer) -> bool:  # p
 def _unite_two(
     items: ItemArrays, begin: Int64s, size: Int64s, earlier: int, later: int, sets: SetBuffer, given: int
 ) -> int:  # pragma: no cover
-    """Unite two conjunctions if they differ in one set of values at most: the later has no items then.
+    """Unite two conjunctions if they differ in at most one set of values: the later one then has no items.
 
-    Returns 1 if they are one now, else 0; -1 if there is no place for a set.
+    Returns 1 if they were united, else 0; -1 if there is no space for a set.
     """
     if size[later] == 0 or size[earlier] != size[later]:
         return 0
@@ -165,11 +165,11 @@ def _unite_two(
 def unite(
     items: ItemArrays, begin: Int64s, size: Int64s, keys: Int64s, n: int, sets: SetBuffer, given: int
 ) -> bool:  # pragma: no cover
-    """Unite conjunctions that differ in one set of values; False if there is no place for a set.
+    """Unite conjunctions that differ in one set of values; False if there is no space for a set.
 
-    First neighbours are united, then every second of what is left, and so on: a long OR of values of one attribute
-    costs little more than its length. `keys` is space for a number of each conjunction, equal where all attributes are,
-    and all tests that cannot be united.
+    First adjacent ones are united, then every second of the rest, and so on: a long OR of values of one attribute costs
+    little more than its length. `keys` is scratch for a number of each conjunction, equal for those with the same
+    attributes and the same tests that cannot be united.
     """
     kind, low, high = items.kind, items.low, items.high
     for c in range(n):

@@ -1,1 +1,1 @@
-"""Events to ranks: tables column by column, single events attribute by attribute."""
+"""Encodes events as ranks: tables column by column, single events attribute by attribute."""

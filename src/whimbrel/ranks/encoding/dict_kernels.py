@@ -1,9 +1,9 @@
-"""Reading a dict in one compiled loop, which gets its items from the interpreter (`compiled.python_objects`).
+"""Reads a dict in one compiled loop, which gets its items from the interpreter (`compiled.python_objects`).
 
-The loop reads what nearly all values are: texts, integers, floats, booleans, None, and lists, tuples and dicts of
-these, each of exactly that type. Everything is looked at, as a bad value is refused wherever it is, but only what
-filters mention (`name_table`) costs more than that. Other items at the top are put into a dict that `flat_events`
-reads. Below it, and where something may be wrong, the loop gives up: it raises no errors itself.
+The loop reads the usual values: texts, integers, floats, booleans, None, and lists, tuples and dicts of these, each of
+exactly that type. It looks at every value, because a bad one is refused wherever it is; only names that filters mention
+(`name_table`) cost more than that. Other values at the top level go into a dict that `flat_events` reads. If there are
+others below it, or something may be wrong, the loop gives up: it raises no errors itself.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _push(
 ) -> int:
     """Append an item to the queue, which has `count` words; return its new length, or FOR_PYTHON without space.
 
-    An item is a code, a value, its key (0 below the top), its depth, the bits of the arrays that it is in, and the
-    element of an array (`Entries.elements`).
+    An item is a code, a value, its key (0 below the top level), its depth, the bits of the arrays around it, and the
+    element of an array that it is in (`Entries.elements`).
     """
     if count + _WORDS > items.size:
         return FOR_PYTHON
@@ -98,8 +98,8 @@ def _push_items(
 
 
 @helper
-def _group(entries: Entries, rows: Int64Matrix, first: int, n: int, first_text: int) -> bool:
-    """Bring the entries of each attribute together, from entry `first` on; False if there is no space for that."""
+def _group_entries(entries: Entries, rows: Int64Matrix, first: int, n: int, first_text: int) -> bool:
+    """Make the entries of each attribute adjacent, from entry `first` to `n`; False if there is no space for that."""
     attrs, _, bits, elements, items, text_entries, _, _ = entries
     size = n - first
     if RESULTS + 6 * size > items.size:
@@ -138,9 +138,9 @@ def _push_nested(
     member: int, is_member: bool, code: int, below: Integer, bit: Integer, depth: int, within: Integer,
     element: Integer, made: Integer, kinds: Int64s, items: Int64s, count: int, place: int,
 ) -> tuple[int, Integer]:  # fmt: skip
-    """Append an object or a list that is a value, or with `is_member` a member of a list, to the queue.
+    """Append a nested object or list to the queue: a value, or with `is_member` a member of a list.
 
-    Returns the new length of the queue, or FOR_PYTHON, and how many elements of arrays there are now.
+    `made` counts the elements of arrays. Returns the new length of the queue, or FOR_PYTHON, and the new count.
     """
     if word_at(member + TYPE_AT) != kinds[DICT]:
         return _push(items, count, code, member, np.int64(0), depth + 1, within, element), made
@@ -163,9 +163,9 @@ def _read(
     rows[last, SEEN] += 1
     arrays, is_scattered = np.int64(0), False
     values, at = 0, RESULTS
-    zero: Integer = np.int64(0)  # no literal, for which helpers would be compiled once more
+    zero: Integer = np.int64(0)  # not a literal, for which helpers would be compiled once more
     n = int(zero + first)
-    made = zero  # elements of arrays
+    made = zero  # the elements of arrays so far
     count = _push_items(event, rows[last, BELOW], int(zero + 1), zero, zero, kinds, items, int(zero + at), place)
     while at < count:
         code, value, key, depth, within = items[at], items[at + 1], items[at + 2], items[at + 3], items[at + 4]
@@ -210,7 +210,7 @@ def _read(
             if rank == FAILED or key == 0 or py.set_item(rest, key, value) < 0:
                 py.clear_error()
                 return FOR_PYTHON
-    if is_scattered and (py.dict_size(rest) or not _group(entries, rows, first, n, first_text)):
+    if is_scattered and (py.dict_size(rest) or not _group_entries(entries, rows, first, n, first_text)):
         return FOR_PYTHON
     items[ARRAYS] |= arrays
     return FOR_PYTHON if count == FOR_PYTHON else n
@@ -221,7 +221,7 @@ def read_dict(words: Int64s, event: int, rows: Int64Matrix, rest: int) -> int:
     """Write the entries of the dict `event`, attribute by attribute; return their number, FOR_PYTHON or FULL.
 
     `event` and `rest` are addresses of dicts, `rows` the table of names. Items that Python must read are put into
-    `rest`. IN_ARRAYS and HAS_TEXTS are added to the number; then `ARRAYS` and `TEXTS` of the items say more.
+    `rest`. IN_ARRAYS or HAS_TEXTS is added to the number if `Entries.items` has more in its places `ARRAYS` or `TEXTS`.
     """
     reading, entries = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
     items = entries.items
@@ -239,8 +239,8 @@ def read_dicts(
     """Read the dicts of the list `events` from number `first` on, one after another, as `read_dict` does.
 
     The entries of event e end at ends[e + 1], and coupled[e] becomes 1 if values that filters mention are in arrays of
-    objects. `ARRAYS` and `TEXTS` of the items go on from what they are. Stops at an event of which Python must read
-    something, and after the last place of `ends`; returns the number of the event, and 0, FOR_PYTHON or FULL.
+    objects. The items `ARRAYS` and `TEXTS` accumulate over all events. Stops at an event of which Python must read
+    something, and at the end of `ends`; returns the number of the event, and 0, FOR_PYTHON or FULL.
     """
     reading, numbers, entries = _reading(words, READING_AT), _numbers(words, NUMBERS_AT), _entries(words, ENTRIES_AT)
     items = entries.items

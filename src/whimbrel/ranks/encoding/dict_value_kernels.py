@@ -1,4 +1,4 @@
-"""The scalar values of a dict in compiled code: each becomes a rank, or a number in its cell."""
+"""Reads the scalar values of a dict in compiled code: each becomes a rank, or a number in its cell."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from whimbrel.ranks.string_kernels import rank_string
 from whimbrel.ranks.timestamps import ODD_TIME, parse_time
 
 FAILED, NESTED = -3, -4
-"""In place of a rank, beside FOR_PYTHON and FULL: there was an error, so the dict may have changed; it is no scalar."""
+"""In place of a rank, beside FOR_PYTHON and FULL: an error, after which the dict may have changed; no scalar."""
 LONG = 1 << 16
-"""Longer texts, in bytes, from which an attribute is derived are read by Python."""
+"""Python reads texts of more bytes, if an attribute is derived from them."""
 _OVERFLOW = 0xFFFF_FFFF
 """The half of a word that says whether an integer has more than 64 bits."""
 
 
 @inlined
 def _rank_bytes(data: Bytes, size: int, attr: Integer, flags: Integer, reading: Reading) -> Integer:
-    """The rank of a text or, by its flags, of a timestamp; any rank without an attribute."""
+    """The rank of a text or, if its flags say so, of a timestamp; any rank if no filter mentions the attribute."""
     rank: Integer = 0
     if flags & TIME:
         time = parse_time(data, 0, size)
@@ -57,7 +57,7 @@ def _rank_bytes(data: Bytes, size: int, attr: Integer, flags: Integer, reading: 
 def _rank_text(
     value: int, attr: Integer, flags: Integer, reading: Reading, entries: Entries, n: int, spare: int
 ) -> Integer:
-    """The rank of a text, or why there is none. Keeps the text, of entry `n`, if an attribute is derived from it."""
+    """The rank of a text, or why there is none. Keeps the text for entry `n` if an attribute is derived from it."""
     made = 0
     if word_at(value + STATE_AT) & reading.kinds[ASCII]:
         if attr < 0 and not flags:
@@ -66,7 +66,7 @@ def _rank_text(
         size = word_at(spare)
     else:
         made = py.encoded(value)
-        if made == 0:  # it has a lone surrogate, and there is an error to clear
+        if made == 0:  # the text has a lone surrogate, and the interpreter has an error to clear
             return FAILED
         begin, size = py.bytes_begin(made), py.bytes_size(made)
     data = py.bytes_at(begin, size)

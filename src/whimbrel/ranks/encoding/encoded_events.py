@@ -1,4 +1,4 @@
-"""Encoded events: ranks, which are all that kernels see of events; and how those of several parts become one."""
+"""Encoded events: the ranks of events, which are all that kernels see; and functions that combine them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from whimbrel.ranks.rank_kernels import append_runs
 
 @dataclass(slots=True)
 class EncodedEvents:
-    """Events as ranks: event e has the entries offsets[e]:offsets[e + 1]. The entries of an attribute are side by side.
+    """Events as ranks: event e has the entries offsets[e]:offsets[e + 1]. The entries of an attribute are adjacent.
 
-    Null is rank 0; a missing attribute has no entry. `coupled[e]` is not 0 where ranks alone do not decide: 1 if an
-    attribute lies in an array of objects, 2 (`SEVERAL`) if several strings of an attribute have fragments of patterns,
-    4 (`LINKED`) if an attribute that is compared with another has several values.
-    `arrays` are the names of all arrays of objects in which attributes lie, and perhaps others; None: any array.
+    Null is rank 0; a missing attribute has no entry. An event is coupled if ranks alone do not decide: `coupled[e]` has
+    1 if an attribute lies in an array of objects, 2 (`SEVERAL`) if several strings of an attribute have fragments of
+    patterns, 4 (`LINKED`) if an attribute that is compared with another has several values.
+    `arrays` has the names of all arrays of objects in which attributes lie, and perhaps others; None means any array.
     """
 
     count: int
@@ -28,14 +28,14 @@ class EncodedEvents:
     coupled: np.ndarray
     arrays: Collection[str] | None = ()
     elements: Callable[[], np.ndarray] | None = None
-    """Gives for each entry the element of an array of objects in which its value lies, as `Entries.elements`.
+    """Returns for each entry the element of an array of objects in which its value lies, as `Entries.elements`.
 
     None if that is not known, or no event is coupled.
     """
 
 
 def interleaved(count: int, *parts: tuple[np.ndarray, EncodedEvents]) -> EncodedEvents:
-    """The events of several parts as one, given the number that each event gets. A later part replaces events."""
+    """Combine parts to `count` events; each part has the numbers of its events. A later part replaces earlier ones."""
     sizes, coupled = np.zeros(count, np.int64), np.zeros(count, np.uint8)
     for numbers, part in parts:
         sizes[numbers], coupled[numbers] = np.diff(part.offsets), part.coupled
@@ -47,13 +47,13 @@ def interleaved(count: int, *parts: tuple[np.ndarray, EncodedEvents]) -> Encoded
 
 
 def _arrays_of(*parts: EncodedEvents) -> Collection[str] | None:
-    """The arrays of objects of some parts; None if those of one are not known."""
+    """The arrays of objects of all parts; None if those of one part are not known."""
     known = [part.arrays for part in parts if part.arrays is not None]
     return None if len(known) < len(parts) else {name for names in known for name in names}
 
 
 def united(one: EncodedEvents, two: EncodedEvents, attributes: int) -> EncodedEvents:
-    """The entries of both, event by event and attribute by attribute."""
+    """Unite the entries of both, event by event and attribute by attribute."""
     keys = np.concatenate(
         [np.repeat(np.arange(e.count), np.diff(e.offsets)) * attributes + e.attrs for e in (one, two)]
     )
@@ -64,7 +64,7 @@ def united(one: EncodedEvents, two: EncodedEvents, attributes: int) -> EncodedEv
 
 
 def with_parts(encoded: EncodedEvents, parts: list[ListRanks]) -> EncodedEvents:
-    """The events with the ranks of other attributes behind their entries."""
+    """Append the ranks of other attributes to the entries of each event."""
     sizes = np.diff(encoded.offsets) + sum(part.ends - part.starts for part in parts)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     out = np.empty((2, int(offsets[-1])), np.int32)
@@ -82,7 +82,7 @@ def with_parts(encoded: EncodedEvents, parts: list[ListRanks]) -> EncodedEvents:
 
 
 def _moved_elements(elements: np.ndarray, starts: np.ndarray, ends: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The elements of entries that are now at the front of others, which are in none."""
+    """The elements of entries after others, which are in no array, were appended behind those of each event."""
     out = np.zeros((2, int(offsets[-1])), np.int32)
     append_runs(starts, ends, elements, elements, offsets[:-1].copy(), *out)
     moved: np.ndarray = out[0]

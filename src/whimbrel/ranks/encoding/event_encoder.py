@@ -1,7 +1,7 @@
-"""The event encoder: events in any form become ranks, which are all that kernels see.
+"""The event encoder: turns events of any form into ranks, which are all that kernels see.
 
-Tables are encoded column by column (`ranks.columns`), single events attribute by attribute (`single_events`). Both look
-ranks up in the same dictionary. Attributes that no filter mentions are left out.
+Tables are encoded column by column (`ranks.columns`), single events attribute by attribute (`single_events`). Both use
+the same dictionary. Attributes that no filter mentions are left out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class EventEncoder:
 
     @cached_property
     def _above(self) -> set[str]:
-        """The names that some attribute lies below, such as `a` for `a.b`."""
+        """The names above some attribute, such as `a` for `a.b`."""
         return names_above(self._ids)
 
     @cached_property
@@ -78,7 +78,7 @@ class EventEncoder:
     def reading(self) -> Reading:
         """The strings of all attributes, for kernels that read dicts."""
         start, offset = self._arrays["string_start"], self._arrays["string_offset"]
-        longest = np.zeros(len(start), np.int32)  # one more, as `reduceat` wants
+        longest = np.zeros(len(start), np.int32)  # one more than attributes, as `reduceat` needs
         if len(offset) > 1:
             filled = np.flatnonzero(np.diff(start))
             longest[filled] = np.maximum.reduceat(np.diff(offset), start[filled])
@@ -150,7 +150,7 @@ class EventEncoder:
         timestamps: Collection[str],
         seen: list[SeenValues],
     ) -> list[ListRanks]:
-        """The ranks of columns with several values per row. Marks the rows that have values in arrays of objects.
+        """The ranks of columns with several values per row; marks rows with values in arrays of objects in `coupled`.
 
         Values of attributes that have patterns are added to `seen`.
         """
@@ -188,7 +188,7 @@ class EventEncoder:
         timestamps: Collection[str] = (),
         refused: Refused | None = None,
     ) -> EncodedEvents:
-        """Encode many events; `timestamps` is for those that are plain mappings.
+        """Encode many events; `timestamps` is used for plain mappings.
 
         A bad event is raised with its row, or put into `refused` and has no entries.
         """
@@ -238,7 +238,7 @@ class EventEncoder:
         return self._with_left(found, events, read.left.tolist(), timestamps, refused) if len(read.left) else found
 
     def _json_links(self, read: JsonEntries, event: Callable[[int], Event]) -> list[ListRanks]:
-        """The ranks of attributes that say how two others compare, given the entries of JSON texts."""
+        """The ranks of comparisons of two attributes, given the entries of JSON texts."""
         if self._links is None:
             return []
         texts = (np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.uint8))
@@ -280,7 +280,7 @@ class EventEncoder:
         return reader
 
     def _ranked(self, attrs: np.ndarray, cells: np.ndarray, ends: np.ndarray, coupled: np.ndarray) -> EncodedEvents:
-        """Rank entries; those of event e end at ends[e + 1], which changes, as some are left out."""
+        """Rank entries; those of event e end at ends[e + 1]. Changes `ends`, because some entries are left out."""
         out = np.empty((2, len(attrs)), np.int32)
         if len(attrs):
             rank_cells(attrs, cells, cells.view(np.int64), self.numbers, ends, *out)
@@ -288,7 +288,7 @@ class EventEncoder:
 
 
 def _seen(found: EncodedEvents, notes: JsonNotes, fragments: EventFragments) -> list[SeenValues]:
-    """The values that patterns look at, attribute by attribute."""
+    """The values of attributes with patterns, attribute by attribute."""
     seen: list[SeenValues] = []
     attrs = found.attrs[notes.entries]
     rows = np.searchsorted(found.offsets, notes.entries, "right") - 1
@@ -318,7 +318,7 @@ def _stacked(
 
 
 def _table_elements(cells: np.ndarray, attrs: np.ndarray, rows: int, parts: list[ListRanks]) -> np.ndarray:
-    """The elements of the entries of a table: packed as its ranks are."""
+    """The elements of the entries of a table, packed in the same order as its ranks."""
     own = [
         part._replace(ranks=np.zeros(len(part.ranks), np.int32) if part.elements is None else part.elements)
         for part in parts

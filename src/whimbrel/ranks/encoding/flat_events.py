@@ -1,8 +1,8 @@
-"""Flat objects to cells, in one pass and without building an `Event`.
+"""Turns flat objects into cells, in one pass and without building an `Event`.
 
-A dict of scalars and lists of scalars takes one lookup for each name and each known text; `rank_cells` finds the ranks
-of numbers afterwards. Anything nested, and anything wrong, raises `NotFlat`: then `Event` reads the object, couples
-values that belong together, and says what was expected where.
+A dict of scalars and lists of scalars takes one lookup for each name and each known text; `rank_cells` ranks the
+numbers afterwards. Anything nested or wrong raises `NotFlat`: then `Event` reads the object, couples values that belong
+together, and reports errors.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class NameReader(NamedTuple):
 
 
 class FlatReader(dict[str, NameReader]):
-    """Reads flat objects; has the reader of each name that events have had.
+    """Reads flat objects; a dict of the reader of each name that events have had.
 
-    A dict subclass: a name that is there costs one lookup, and after the first events nearly all names are there.
+    A known name costs one lookup, and after the first events nearly all names are known.
     """
 
     def __init__(self, find: Callable[[str], Lookup | None], timestamps: Collection[str]) -> None:
@@ -94,7 +94,7 @@ class FlatReader(dict[str, NameReader]):
             elif (kind is int and -most <= value <= most) or (kind is float and value == value):  # noqa: PLR0124
                 add(value)
             else:
-                add(_other(reader, value, lists))  # NaN among them
+                add(_other(reader, value, lists))  # NaN too
         attrs.extend(numbers)
         if self._exact:
             for place, (name, value) in enumerate(event.items(), first):

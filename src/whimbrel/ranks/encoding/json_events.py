@@ -62,7 +62,7 @@ class JsonEvents:
         return parse_json(self.text(number))
 
     def within(self, first: int, count: int, size: int) -> int:
-        """The end of the events from `first` on, at most `count` and at most `size` bytes of them, but at least one."""
+        """The end of a run of events from `first` on: at most `count` events and `size` bytes, but at least one."""
         stop = min(first + count, len(self))
         if stop <= first:
             return first
@@ -83,8 +83,8 @@ class JsonLines:
     def __init__(self, text: bytes | bytearray | memoryview | mmap) -> None:
         self.data = read_only(np.frombuffer(text, np.uint8))
         start = len(BOM) if self.data[: len(BOM)].tobytes() == BOM else 0
-        self._place = np.array([start, 1], np.int64)  # of the next line, and its number
-        self._taken: deque[tuple[int, JsonEvents]] = deque()  # with the number of the first event
+        self._place = np.array([start, 1], np.int64)  # the place of the next line, and its number
+        self._taken: deque[tuple[int, JsonEvents]] = deque()  # batches, each with the number of its first event
         self._count = 0
 
     @property
@@ -122,7 +122,7 @@ def json_texts(texts: Sequence[bytes | str]) -> JsonEvents:
 
 
 def json_column(column: object) -> JsonEvents | None:
-    """The events of an Arrow array, chunked or not; None if it is none of texts or binary values."""
+    """The events of an Arrow array, chunked or not; None if it has neither texts nor binary values."""
     if isinstance(column, pa.ChunkedArray):
         parts = [_wide(chunk) for chunk in column.chunks]
         if not parts:

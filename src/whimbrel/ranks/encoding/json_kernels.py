@@ -1,8 +1,8 @@
-"""Reading JSON objects in one compiled loop: the values of attributes that filters mention become entries.
+"""Reads JSON objects in one compiled loop: the values of attributes that filters mention become entries.
 
-The loop checks the whole text as it goes: syntax, UTF-8, escapes, keys that come twice. What it does not read itself it
-leaves to Python, event by event, and so it raises no errors: whatever may be wrong, values of an attribute in several
-places (`{"a.b": 1, "a": {"b": 2}}`; elements of an array are one place), numbers that no int64 or float holds.
+The loop checks the whole text as it goes: syntax, UTF-8, escapes, keys that come twice. It raises no errors, but leaves
+some events to Python: texts with anything wrong, values of an attribute in several places (`{"a.b": 1, "a": {"b": 2}}`;
+elements of an array are one place), and numbers that no int64 or float holds.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _IS_LIST, _TARGET, _NUMBER, _ELEMENT, _TAG = 0, 1, 2, 3, 4
 """Columns of the stack."""
 _ARRAY_MASK = (1 << ARRAY_BITS) - 1
 _MOST_SCATTERED = 1_024
-"""Entries of an event, at most, that are brought together by attribute here."""
+"""Entries of an event, at most, that are grouped by attribute here."""
 _MOST_LEVELS = EVENT_DEPTH.value
 _MOST_VALUES, _MOST_KEYS = EVENT_VALUES.value, EVENT_ATTRIBUTES.value
 _MOST_OTHERS = OTHERS // 4 * 3
@@ -82,7 +82,7 @@ def _skip_spaces(data: Bytes, at: int, end: int) -> int:
 
 @inlined
 def _is_new(stamps: Int64s, others: Int64s, event: int, hash: int) -> bool:
-    """Whether the event has no other key of this hash yet; the key is put down."""
+    """Whether the event has no other key of this hash yet; records the key."""
     mask = OTHERS - 1
     at = hash & mask
     while item(stamps, at) == event:
@@ -120,7 +120,7 @@ def read_json(words: Int64s, json_words: Int64s, address: int, size: int, first:
         if begin >= 0:
             n = _read_object(data, begin, end, n, names, state, reading, numbers, entries)
         is_coupled = counters[IN_OBJECTS] > 0
-        if n >= 0 and is_coupled and not _group(entries, before, n, state, notes, unread):
+        if n >= 0 and is_coupled and not _group_entries(entries, before, n, state, notes, unread):
             n = FOR_PYTHON
         if is_single:
             if n >= 0 and counters[UNREAD_FLOATS] > 0:
@@ -143,7 +143,7 @@ def read_json(words: Int64s, json_words: Int64s, address: int, size: int, first:
 
 @inlined
 def _keep_texts(data: Bytes, state: JsonState, entries: Entries) -> int:
-    """Keep the texts that are noted, as `read_dict` keeps them; return their number, FOR_PYTHON or FULL."""
+    """Copy the noted texts to `entries`, as `read_dict` does; return their number, FOR_PYTHON or FULL."""
     count = 0
     for i in range(state.counters[NOTES]):
         entry, begin, size = state.notes[i, 0], state.notes[i, 1], state.notes[i, 2]
@@ -166,10 +166,10 @@ def _keep_texts(data: Bytes, state: JsonState, entries: Entries) -> int:
 
 
 @helper
-def _group(entries: Entries, first: int, end: int, state: JsonState, note: int, unread: int) -> bool:
-    """Bring the entries of each attribute together, and change the notes from `note` on; False if they are too many.
+def _group_entries(entries: Entries, first: int, end: int, state: JsonState, note: int, unread: int) -> bool:
+    """Make the entries of each attribute adjacent, and fit the notes from `note` on; False if they are too many.
 
-    They are few, and mostly in order of their elements, so they are sorted by insertion.
+    Entries are few, and mostly in order of their elements, so insertion sorts them.
     """
     attrs, bits, elements = entries.attrs, entries.bits, entries.elements
     size = end - first
@@ -262,7 +262,7 @@ def _read_value(
 def _is_allowed(
     target: int, hash: np.uint64, others: int, number: int, opened: int, element: int, array: int, state: JsonState
 ) -> bool:
-    """Whether a key may come here, which is put down. A target may come again in another element of an array.
+    """Whether a key may come here; records it. A target may come again in another element of an array.
 
     Keys that lead to no target are told apart by their hashes, as long as these `others` are not too many.
     """
@@ -276,7 +276,7 @@ def _is_allowed(
 
 @inlined
 def _after_value(data: Bytes, at: int, end: int, stack: Int64Matrix, level: int) -> tuple[int, int]:
-    """The place after the comma that follows a value, and the level there, as objects and lists may end before it.
+    """The place after the comma that follows a value, and the level there: objects and lists may end before the comma.
 
     The level is -1 at the end of the text. The place is FOR_PYTHON if something else follows.
     """
@@ -305,7 +305,7 @@ def _read_object(
         return FOR_PYTHON
     at += 1
     level = keys = others = values = node = target = 0
-    is_list, is_first = False, True  # the first of its object or list: only then that may end here
+    is_list, is_first = False, True  # the first of its object or list, which may only then end here
     counters[OBJECT] += 1
     number = opened = counters[OBJECT]
     element = array = tag = 0  # the innermost element of an array of objects; the last object before the outermost one
@@ -357,6 +357,6 @@ def _read_object(
 
 @inlined
 def _push(stack: Int64Matrix, level: int, is_list: bool, target: int, number: int, element: int, tag: int) -> None:
-    """Write what is known of an object or list that begins."""
+    """Push the state of an object or list that begins."""
     stack[level, _IS_LIST], stack[level, _TARGET], stack[level, _NUMBER] = is_list, target, number
     stack[level, _ELEMENT], stack[level, _TAG] = element, tag

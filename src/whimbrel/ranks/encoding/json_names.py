@@ -1,8 +1,8 @@
 """The names that a JSON reader looks for: each attribute that filters mention, in all ways that keys may spell it.
 
 `a.b.c` is one attribute whether an object has it as `{"a": {"b": {"c": 1}}}`, as `{"a.b": {"c": 1}}` or as
-`{"a.b.c": 1}`. So every name, and every name above one (`a` and `a.b`), is a target; and from each target above it a
-key leads to it: `b.c` leads from `a` to `a.b.c`. The keys of all targets are one hash table.
+`{"a.b.c": 1}`. So every name, and every name above one (`a` and `a.b`), is a *target*; keys lead from target to target:
+`b.c` leads from `a` to `a.b.c`. The keys of all targets are in one hash table.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from whimbrel.ranks.encoding.json_scan_kernels import BAD, first_byte, odd_bytes
 from whimbrel.ranks.string_kernels import SHORT, load_short, mixed, short_word
 
 ABOVE, PYTHON_KEYS = 16, 32
-"""Flags of a target, beside those of `name_table`: other targets lie below it; and, of the event itself, Python must
-read events with escapes in keys."""
+"""Flags of a target, beside those of `name_table`: other targets lie below it; on the event itself: Python must read
+events with escapes in keys."""
 
 MOST_DOTS = 16
 """Dots of a name, at most: there are as many keys as pairs of dots."""
@@ -48,7 +48,7 @@ NAMES = tuple_of_arrays(JsonNames, False)
 
 @inlined
 def short_hash(word: np.uint64, node: int) -> np.uint64:
-    """The hash of the word of a short key below a target; other keys below the same target have other hashes."""
+    """The hash of the word of a short key below target `node`; other short keys below it have other hashes."""
     return mixed(word ^ (np.uint64(node) * _NODE_FACTOR))
 
 
@@ -73,7 +73,7 @@ def long_hash(data: Bytes, at: int, length: int, node: int) -> np.uint64:
 
 @helper
 def where(node: int, target: int, length: int) -> int:
-    """What a slot holds of a key: the target it is below, the one that it leads to, and whether it is long."""
+    """The word of a key in a slot: the target above it, the target that it leads to, and whether it is long."""
     return (node << 32) | (target << 1) | int(length > SHORT)
 
 
@@ -160,9 +160,10 @@ def find_short_key(data: Bytes, at: int, node: int, slots: Int64s) -> tuple[int,
 
 
 def build_names(attributes: Mapping[str, int], flags: Mapping[str, int]) -> tuple[JsonNames, list[str]] | None:
-    """These attributes and those that have flags, and the name of each target; None if some name has too many dots.
+    """Build the table of these attributes and of names with flags, and the name of each target.
 
-    A name that JSON must write with escapes is left out: then Python reads events that have escapes in keys.
+    None if some name has too many dots. A name that JSON must write with escapes is left out: then Python reads events
+    that have escapes in keys.
     """
     wanted = {**attributes, **flags}
     names = [name for name in wanted if not _has_escapes(name)]

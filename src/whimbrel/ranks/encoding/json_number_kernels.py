@@ -1,4 +1,4 @@
-"""The numbers of JSON in compiled code: digits are read eight at a time, without a branch for each."""
+"""Reads the numbers of JSON in compiled code: eight digits at a time, without a branch for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEN = np.uint64(10)
 
 _TOPS, _ZEROS = np.uint64(0x8080_8080_8080_8080), np.uint64(0x3030_3030_3030_3030)
 _ABOVE_NINE = np.uint64(0x7676_7676_7676_7676)
-"""Added to bytes below 128, sets the top bit of those above 9."""
+"""Added to bytes below 128, it sets the top bit of the bytes above 9."""
 _POWERS = np.array([10**count for count in range(9)], np.uint64)
 _PAIRS = np.uint64(0x0000_00FF_0000_00FF)
 _FIRST_FACTORS, _SECOND_FACTORS = np.uint64(1_000_000 << 32 | 100), np.uint64(10_000 << 32 | 1)
@@ -29,22 +29,22 @@ _BYTE, _TWO_BYTES, _HALF = np.uint64(8), np.uint64(16), np.uint64(32)
 
 @inlined
 def _eight_digits(word: np.uint64) -> np.uint64:
-    """The number of eight digits, a byte each, the first one lowest: pairs, then all four pairs by two products."""
+    """The number that eight digits spell, a byte each, the first one lowest: makes pairs, then adds four pairs."""
     pairs = word * _TEN + (word >> _BYTE)
     return ((pairs & _PAIRS) * _FIRST_FACTORS + ((pairs >> _TWO_BYTES) & _PAIRS) * _SECOND_FACTORS) >> _HALF
 
 
 @inlined
 def _read_digits(data: Bytes, at: int, end: int, number: np.uint64) -> tuple[np.uint64, int]:
-    """A number with the digits that follow at `at` appended, modulo 2^64, and the place after them.
+    """Append the digits at `at` to a number, modulo 2^64; return it and the place after the digits.
 
-    That place may be behind `end`, if digits are there: no text ends with a number, so the reader stops at that.
+    The place may be behind `end` if digits are there: no text ends with a number, so the reader then stops.
     """
     if at <= data.size - 8:
         word = load_word(data, at) ^ _ZEROS
         others = ((word + _ABOVE_NINE) | word) & _TOPS
         if others != np.uint64(0):
-            count = first_byte(others)  # of 0 digits the shift below makes something, times 1, which is not used
+            count = first_byte(others)  # with 0 digits the shift below gives garbage, which is not used
             shift = np.uint64(64 - 8 * count & 63)
             return number * _POWERS[count] + _eight_digits(word << shift), at + count
         number = number * _POWERS[8] + _eight_digits(word)

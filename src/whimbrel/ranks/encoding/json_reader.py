@@ -1,7 +1,7 @@
-"""The reader of JSON events: texts to entries, which are attributes with cells (`ranks.cells`).
+"""Reads JSON events to entries: attributes with cells (`ranks.cells`).
 
 A kernel reads nearly all texts (`json_kernels`), many at once into buffers that are kept and used again, or one at a
-time into those of the caller.
+time into buffers of the caller.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from whimbrel.ranks.kernel_arrays import (
 )
 
 _KEPT = 1 << 20
-"""Entries of buffers that are kept for the next batch, at most."""
+"""Buffers with more entries are not kept for the next batch."""
 
 
 class JsonNotes(NamedTuple):
-    """Values that patterns look at: the entry of each, whether it is a string, and its text, else an empty one."""
+    """Values of attributes with patterns: the entry of each, whether it is a string, and its text, or an empty one."""
 
     entries: np.ndarray
     are_texts: np.ndarray
@@ -47,7 +47,7 @@ class JsonNotes(NamedTuple):
 
 
 class JsonEntries(NamedTuple):
-    """What a reader has read: event e has the entries offsets[e]:offsets[e + 1]. Valid until the buffers are kept."""
+    """The entries of events: event e has offsets[e]:offsets[e + 1]. Valid until the buffers are given back."""
 
     attrs: np.ndarray
     cells: np.ndarray
@@ -59,12 +59,12 @@ class JsonEntries(NamedTuple):
     arrays: Collection[str]
     """The names of these arrays, and perhaps others."""
     elements: np.ndarray | None
-    """In which elements values lie (`Entries.elements`), if some are in arrays, and the arrays can be told apart."""
+    """The element of each value (`Entries.elements`), if some lie in arrays, and the arrays can be told apart."""
     notes: JsonNotes | None
 
 
 def make_state(longest: int = 1 << 12, notes: int = 256) -> JsonState:
-    """What readers write, but for the arrays that depend on names."""
+    """The buffers of a reader, except the arrays that depend on names."""
     none = np.empty(0, np.int64)
     return JsonState(
         begins=none,
@@ -84,7 +84,7 @@ def make_state(longest: int = 1 << 12, notes: int = 256) -> JsonState:
 
 
 def encoded(text: bytes | str) -> bytes:
-    """A text as bytes. Lone surrogates become what no reader takes for UTF-8."""
+    """A text as bytes. Lone surrogates become bytes that no reader takes for UTF-8."""
     return bytes(text) if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 
@@ -107,11 +107,11 @@ class JsonText:
         if not self._is_able:
             return FOR_PYTHON
         address = id(data) + BYTES_AT if READABLE else np.frombuffer(data, np.uint8).ctypes.data
-        return self._read(words, self._words, address, len(data), 0, -1) | self._mark  # does not change what is below 0
+        return self._read(words, self._words, address, len(data), 0, -1) | self._mark  # leaves -1 and -2 as they are
 
     @property
     def has_elements(self) -> bool:
-        """Whether entries say in which elements their values lie."""
+        """Whether the elements of entries are known."""
         return self._reader.has_elements
 
     @property
@@ -192,7 +192,7 @@ class JsonReader:
         numbers: Numbers,
         reading: Reading,
     ) -> None:
-        """From the texts of `sources` other attributes are derived."""
+        """`sources` are the attributes from whose texts others are derived."""
         self.timestamps = timestamps
         built = build_names(dictionary.sources, name_flags(dictionary, timestamps, sources))
         self._names: JsonNames | None = None if built is None else built[0]
@@ -203,7 +203,7 @@ class JsonReader:
 
     @property
     def is_able(self) -> bool:
-        """Whether it reads anything: names with many dots are left to Python."""
+        """Whether it can read texts at all: Python must, if some name has many dots."""
         return self._names is not None
 
     @property

@@ -1,7 +1,7 @@
-"""The strings of JSON in compiled code: where they end, whether they are UTF-8, and what their escapes stand for.
+"""Scans the strings of JSON in compiled code: finds their ends, checks UTF-8, and replaces escapes.
 
-Strings are scanned eight bytes at a time. A reader that meets something wrong, or something it leaves to Python, says
-so and no more: what is wrong and where is found by `model.json_text`.
+Strings are scanned eight bytes at a time. A reader that meets something wrong, or something for Python, returns BAD and
+no more: `model.json_text` finds what is wrong and where.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ONES, _TOPS = np.uint64(0x0101_0101_0101_0101), np.uint64(0x8080_8080_8080_8080
 _QUOTES, _BACKSLASHES, _SPACES = _ONES * np.uint64(QUOTE), _ONES * np.uint64(BACKSLASH), _ONES * np.uint64(0x20)
 
 _ESCAPED = np.full(256, BAD, np.int16)
-"""What a character that follows a backslash stands for by itself: all that may but for `u`."""
+"""The code point of each character that may follow a backslash, except `u`; BAD for others."""
 _ESCAPED[[QUOTE, BACKSLASH, 0x2F]] = [QUOTE, BACKSLASH, 0x2F]
 _ESCAPED[list(b"bfnrt")] = [8, 12, 10, 13, 9]
 
@@ -98,10 +98,10 @@ def read_escape(data: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _character_size(four: int) -> int:
-    """The size of the character of two to four bytes that begins four bytes; 0 if that is not UTF-8.
+    """The size of the character of two to four bytes at the beginning of four bytes; 0 if it is not UTF-8.
 
-    The bits that say how long it is are compared at once; then the values that fewer bytes hold, surrogates, and those
-    above the last code point are left out.
+    The bits that tell its size are compared at once; then values that fewer bytes hold, surrogates, and values above
+    the last code point are ruled out.
     """
     if four & 0xC0E0 == 0x80C0:
         return 2 if four & 0x1E else 0
@@ -175,7 +175,7 @@ def scan_string(data: Bytes, at: int, end: int) -> tuple[int, bool]:
 def unescape(data: Bytes, at: int, end: int, out: Bytes, first: int) -> int:
     """Write a string that `scan_string` has seen to `out`, from `first` on, without escapes. Return its size or BAD."""
     n = first
-    if first + (end - at) > out.size:  # no escape is shorter than what it stands for
+    if first + (end - at) > out.size:  # an escape is never shorter than its character
         return BAD
     while at < end:
         if data[at] != BACKSLASH:

@@ -1,4 +1,4 @@
-"""What a JSON reader writes."""
+"""The buffers that a JSON reader writes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from whimbrel.compiled.array_types import Bytes, Int64Matrix, Int64s
 from whimbrel.compiled.views import tuple_of_arrays
 
 READ, LEFT, COUPLED = 0, 1, 2
-"""States of an event: its entries are there; Python must read it; its entries are there, some are of values in arrays
-of objects."""
+"""States of an event: read; left to Python; read, with some values in arrays of objects."""
 EVENT, OBJECT, NOTES, UNREAD_FLOATS, TEXT_BYTES, IN_OBJECTS = 0, 1, 2, 3, 4, 5
 """Counters: the events and objects so far, the rows of `notes` and of `unread`, the bytes of `texts`, and the values
 that are in arrays of objects."""
@@ -18,7 +17,7 @@ OTHERS = 1 << 13
 
 
 class JsonState(NamedTuple):
-    """What a reader writes, and which texts it reads."""
+    """The texts that a reader reads, and the buffers that it writes."""
 
     begins: Int64s  # [e]: where the texts begin, -1 for an event without attributes
     ends: Int64s  # [e]
@@ -27,8 +26,8 @@ class JsonState(NamedTuple):
     counters: Int64s  # [6]
     seen: Int64s  # [t]: the number of the last object that had the target
     arrays: Bytes  # [t]: whether an array of objects has been the value of the target
-    stack: Int64Matrix  # [64 + 2, 5]: of each open object or list its kind, its target, its number if it is an
-    # object, the number of the element of an array of objects that it is in, and what `Entries.elements` has of it
+    stack: Int64Matrix  # [64 + 2, 5]: for each open object or list its kind, its target, its number if it is an
+    # object, the number of the element of an array of objects that it is in, and that element in `Entries.elements`
     stamps: Int64s  # [OTHERS]: the event of the key at this place
     others: Int64s  # [OTHERS]: the hash of a key that leads to no target, and of the object it is in
     texts: Bytes  # strings without their escapes

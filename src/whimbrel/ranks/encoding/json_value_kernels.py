@@ -1,4 +1,4 @@
-"""The values of JSON objects in compiled code: each becomes a rank, or a number in its cell."""
+"""Reads the values of JSON objects in compiled code: each becomes a rank, or a number in its cell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRUE, _FALS, _NULL = (int.from_bytes(text, "little") for text in (b"true", b"fa
 def read_text(
     data: Bytes, at: int, end: int, attr: int, flags: int, state: JsonState, reading: Reading
 ) -> tuple[int, int, int, int]:
-    """Read the string that begins at `at`: the place after it, or FOR_PYTHON; its rank; where its text is, its length.
+    """Read the string at `at`; return the place after it, or FOR_PYTHON; its rank; the place and length of its text.
 
     The length is -1 if patterns do not look at the text.
     """
@@ -54,7 +54,7 @@ def read_number(
     data: Bytes, at: int, end: int, attr: int, flags: int, entry: int, state: JsonState, numbers: Numbers,
     cells: Floats,
 ) -> tuple[int, int]:  # fmt: skip
-    """Read a number: the place after it, FOR_PYTHON or FULL; and its rank, or BAD and it is in its cell."""
+    """Read a number; return the place after it, FOR_PYTHON or FULL; and its rank, or BAD if it is in its cell."""
     stop, kind, whole, real = scan_number(data, at, end)
     if stop < 0:
         return FOR_PYTHON, BAD
@@ -80,7 +80,7 @@ def read_number(
 
 @inlined
 def read_word(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """Read true, false or null: the place after it, or FOR_PYTHON; and its rank."""
+    """Read true, false or null; return the place after it, or FOR_PYTHON; and its rank."""
     four = four_bytes(data, at, end)
     if four == _NULL:
         return at + 4, 0

@@ -1,8 +1,8 @@
-"""The names of attributes as compiled readers find them in nested objects.
+"""The table by which compiled readers find the names of attributes in nested objects.
 
-A name is found level by level. Each object has a dict of the names that may be below it: at the top all names that
-filters mention, below `a` the rest of every name that begins with `a.`. So `{"a": {"b": 1}}`, `{"a.b": 1}` and mixtures
-of the two lead to one *code*, which is a row of the table. What leads to none is mentioned by no filter.
+A name is found level by level. Each level has a dict of the names that may come there: the top level has all names that
+filters mention, the level below `a` the rest of every name that begins with `a.`. So `{"a": {"b": 1}}`, `{"a.b": 1}`
+and mixtures of the two lead to one *code*, which is a row of the table. No filter mentions names that lead to none.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ ATTR, BELOW, FLAGS, SEEN, LAST = range(5)
 """The columns of the table: the attribute of a code or -1; the address of the dict of names below it, or 0; flags and
 the bit of its arrays; the last event that had it, and its last entry there, which only readers use.
 
-The last row is no code: it has the number of the last event, the address of the dict of the top, and as flags whether
-Python must read nested objects.
+The last row is no code: it has the number of the last event, the address of the dict of the top level, and as flags
+whether Python must read nested objects.
 """
 TIME, EXACT_TIME, EXACT_NUMBER, SOURCE = 1, 2, 4, 8
 """Flags of a name: its texts are timestamps; Python must rank its timestamps, or its numbers; attributes are derived
 from its texts."""
 BIT_SHIFT, BITS = 8, 62
-"""Where the flags have the bit of a name, and how many bits there are. Names may share one."""
+"""Where the number of a name's bit begins in the flags, and how many such bits there are. Names may share one."""
 
 _MOST_DOTS, _MOST_LETTERS = 32, 1_024
-"""Dotted names with more are not found in nested objects: all beginnings of a name take memory."""
+"""Dotted names with more are not found in nested objects: every beginning of a name takes memory."""
 
 
 def name_flags(dictionary: Dictionary, timestamps: Collection[str], sources: Collection[str]) -> dict[str, int]:
-    """The flags of names that have some. From the texts of `sources` other attributes are derived."""
+    """The flags of names that have some. `sources` are the attributes from whose texts others are derived."""
     names, meta = dictionary.names, dictionary.meta
     flags = dict.fromkeys(timestamps, TIME)
     marked = [(names[int(attr)], EXACT_NUMBER) for attr in meta.exact_numbers]

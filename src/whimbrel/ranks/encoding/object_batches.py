@@ -1,7 +1,7 @@
-"""Many objects to entries: dicts several at once by a compiled loop, everything else one by one.
+"""Reads many objects to entries: many dicts at once by a compiled loop, other objects one by one.
 
 The loop (`dict_kernels.read_dicts`) keeps the GIL, so it reads some hundred dicts at a time. It stops at an object of
-which Python must read something, and goes on behind it.
+which Python must read something, and continues after it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ObjectBatch:
         return self._entries.cells[: self.ends[-1]]
 
     def elements(self) -> np.ndarray | None:
-        """`EncodedEvents.elements` of the entries that `rank_cells` does not leave out."""
+        """The elements (`EncodedEvents.elements`) of the entries that `rank_cells` keeps."""
         if not self._has_elements or not self.coupled.any():
             return None
         is_kept = (self.attrs >= 0) & (self.cells.view(np.int64) != DROPPED_BITS)
@@ -126,14 +126,14 @@ class ObjectBatch:
             self.arrays = table.arrays(self._entries.items.item(ARRAYS))
 
     def link_parts(self, links: EventLinks, timestamps: Collection[str]) -> list[ListRanks]:
-        """The ranks of attributes that say how two others compare. Marks the events that must be verified."""
+        """The ranks of comparisons of two attributes. Marks the events that must be verified."""
         return links.parts(
             self._entries.attrs, self._entries.cells, self.ends, kept_texts(self._entries), self.coupled,
             lambda event: Event.of(self._events[event], timestamps), self.is_whole,
         )  # fmt: skip
 
     def _append(self, event: int, attrs: array[int], cells: list[float], mark: int) -> None:
-        """Append entries to an event; if it `is_whole`, they are all that it has."""
+        """Append entries to an event; if it `is_whole`, they are all its entries."""
         begin = self.ends.item(event + 1)
         if self.is_whole[event]:
             begin = self.ends.item(event)
@@ -152,7 +152,7 @@ class ObjectBatch:
         self.ends[event + 1] = end
 
     def _grow(self, used: int) -> None:
-        """Double the memory of entries, of which so many are used, or of texts; of both where neither is half full."""
+        """Double the memory of entries, of which `used` are used, or of texts; of both if neither is half full."""
         old = self._entries
         size, texts, count = len(old.attrs), len(old.text_entries), old.items.item(TEXTS)
         is_full = 2 * used >= size

@@ -1,7 +1,7 @@
-"""Single events to entries: attributes with cells (`ranks.cells`).
+"""Reads single events to entries: attributes with cells (`ranks.cells`).
 
 There are three readers, and each passes on what it cannot read: a compiled loop (`dict_kernels`), one pass of Python
-(`flat_events`), and `Event`, which reads everything and says what is wrong.
+(`flat_events`), and `Event`, which reads everything and reports errors.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _NO_ATTRS = array("i")
 
 
 class _Names(NamedTuple):
-    """What names of events mean, given the attributes whose texts are timestamps."""
+    """The readers of names, for one set of attributes whose texts are timestamps."""
 
     flat: FlatReader
     table: NameTable
     read: Callable[[np.ndarray, int, np.ndarray, int], int]
-    """The entry of `read_dict`."""
+    """The compiled `read_dict`."""
 
 
 class ReadEvent(NamedTuple):
-    """An event as entries: those that a kernel has `written`, then `attrs` and `cells`; and how it is coupled.
+    """An event as entries: a kernel has `written` so many, `attrs` and `cells` follow.
 
-    `coupled` and `arrays` are what they are in `EncodedEvents`.
+    `EncodedEvents` explains `coupled` and `arrays`.
     """
 
     written: int
@@ -73,7 +73,7 @@ class SingleEventEncoder:
         sources: frozenset[str],
         json_reader: Callable[[frozenset[str]], JsonReader],
     ) -> None:
-        """`sources` are the attributes whose texts kernels keep, as others are derived from them."""
+        """`sources` are the attributes from whose texts others are derived: kernels keep these texts."""
         self._dictionary = dictionary
         self._ids = dictionary.sources
         self._lookup = dictionary.lookup
@@ -91,17 +91,17 @@ class SingleEventEncoder:
         return JsonText(self._json_reader(timestamps), timestamps, state, self._mark)
 
     def read(self, event: AnyEvent, timestamps: frozenset[str], words: np.ndarray, left: dict[str, object]) -> int:
-        """Read a dict in compiled code: what `read_dict` returns, or FOR_PYTHON.
+        """Read a dict in compiled code; return what `read_dict` returns, or FOR_PYTHON.
 
-        The entries are among the `words`. A number below IN_ARRAYS with nothing `left` is all there is to an event, be
-        it a dict or what `text_reader` has read; otherwise `read_rest` must follow.
+        The entries are among the `words`. If the number is below IN_ARRAYS and nothing is `left`, the event is read, be
+        it a dict or a text of `text_reader`; else `read_rest` must follow.
         """
         if type(event) is not dict or not READABLE:
             return FOR_PYTHON
         names = self._names
         if names is None or names.flat.timestamps is not timestamps:
             names = self.names_for(timestamps)
-        return names.read(words, id(event), names.table.rows, id(left)) | self._mark  # does not change what is below 0
+        return names.read(words, id(event), names.table.rows, id(left)) | self._mark  # leaves -1 and -2 as they are
 
     def read_rest(
         self,
@@ -113,8 +113,8 @@ class SingleEventEncoder:
         count: int,
         left: dict[str, object],
     ) -> ReadEvent:
-        """Read what `read` did not, given what it returned and what it left."""
-        if not left and IN_ARRAYS <= count < HAS_TEXTS:  # all that is left to say is in which arrays values are
+        """Read the rest of an event, given what `read` returned (`count`) and `left`."""
+        if not left and IN_ARRAYS <= count < HAS_TEXTS:  # only the names of the arrays are missing
             arrays = self._arrays(timestamps, entries) if texts is None else texts.arrays
             return ReadEvent(count - IN_ARRAYS, _NO_ATTRS, [], 1, arrays)
         attrs, cells = array("i"), list[float]()
@@ -155,7 +155,7 @@ class SingleEventEncoder:
         return self.names_for(timestamps).table.arrays(entries.items.item(ARRAYS))
 
     def _append_kept(self, entries: Entries, count: int, attrs: array[int], cells: list[float]) -> int:
-        """Append what is derived from the texts that a kernel has kept; return how the event is coupled."""
+        """Append the entries derived from the texts that a kernel has kept; return `coupled` of the event."""
         if self._fragments is None:
             return 0
         own = entries.attrs[:count].tolist()
@@ -179,9 +179,9 @@ class SingleEventEncoder:
         attrs: array[int],
         cells: list[float],
     ) -> tuple[int, bool]:
-        """Append what a kernel has `left` of an event, or all of it (None).
+        """Append the entries of what a kernel has `left` of an event, or of all of it (None).
 
-        Returns how the event is coupled, or 0, and whether what is appended is all that it has.
+        Returns `coupled` of the event, and whether the appended entries are all that it has.
         """
         if left is not None and not left:
             return 0, False
@@ -194,7 +194,7 @@ class SingleEventEncoder:
         return 0, False
 
     def append(self, event: AnyEvent, timestamps: Collection[str], attrs: array[int], cells: list[float]) -> int:
-        """Append the entries of one event; return how it is coupled, or 0."""
+        """Append the entries of one event; return its `coupled`."""
         mark = 0
         if type(event) is dict and _append_flat(event, self.names_for(timestamps).flat, attrs, cells):
             if self._fragments is not None:
@@ -225,7 +225,7 @@ class SingleEventEncoder:
         return None if attr is None else self._lookup(attr)
 
     def names_for(self, timestamps: Collection[str]) -> _Names:
-        """What names mean, given the attributes whose texts are timestamps."""
+        """The readers of names, given the attributes whose texts are timestamps. Made once, then kept."""
         names, wanted = self._names, frozenset(timestamps)
         if names is None or names.flat.timestamps != wanted:
             flags = name_flags(self._dictionary, wanted, self._sources)

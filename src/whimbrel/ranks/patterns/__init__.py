@@ -1,1 +1,1 @@
-"""Patterns as fragments of text: what patterns look for, and tries that find it in the strings of events."""
+"""Patterns as fragments of text, and the tries that find fragments in the strings of events."""

@@ -1,9 +1,9 @@
-"""The fragments of events: what the strings of an attribute give to the attribute that is derived from it.
+"""Finds the fragments of events: the values of derived attributes, from the strings of their sources.
 
-A fragment counts as one that `some` value has if any string of the attribute has it, and as one that `every` value
-has if all values that are not null have it. So one pattern is decided exactly, whatever the event. Several tests of
-one attribute must hold for the same value: where the attribute has several values, the event is marked SEVERAL and
-the filter itself is evaluated.
+A fragment of the kind `some` is a value if any string of the source has it; one of the kind `every`, if all values of
+the source that are not null have it. So a single pattern is decided exactly, whatever the event. Several tests of one
+attribute must hold for the same value: if the attribute has several values, the event is marked SEVERAL and the filter
+itself is evaluated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SEVERAL = 2
 
 
 class SeenValues(NamedTuple):
-    """The values of an attribute in a table: row r has values[starts[r]:ends[r]]. Nulls have rank 0."""
+    """The values of a source in a table: row r has values[starts[r]:ends[r]]. Nulls have rank 0."""
 
     attr: int
     values: pa.Array | None
@@ -83,7 +83,7 @@ class DerivedAttribute:
         return [*self._plain_tries, *open_networks(self._arrays, self.attr)]
 
     def searches(self) -> Iterator[tuple[int, list[int]]]:
-        """All that `append_fragments` searches texts by: the kind and the words of each."""
+        """The searches of `append_fragments`: the kind and the words of each trie or network table."""
         for one in [*self._tries, *self._folded_tries]:
             if isinstance(one, Networks6):
                 yield NETWORKS_6, []
@@ -99,7 +99,7 @@ class DerivedAttribute:
         return int(self._arrays["rank_base"][self.attr, STRING])
 
     def _every(self, ranks: np.ndarray) -> np.ndarray:
-        """Which of the ranks are of fragments that are looked for in every value."""
+        """A mask of the ranks whose fragments are of the kind `every`."""
         mask: np.ndarray = self._is_every[(ranks - self._base) >> 1]
         return mask
 
@@ -198,9 +198,9 @@ class EventFragments:
         return rows.ravel()
 
     def append_kept(self, words: np.ndarray, count: int, texts: int) -> int:
-        """Append to the first `count` entries of an event that a kernel has read; `texts` of them have texts.
+        """Append fragments to the first `count` entries of an event that a kernel has read; `texts` of them have texts.
 
-        The entries are among the `words`. Returns how many there are now, or -1 if `append_texts` must do it.
+        The entries are among the `words`. Returns the number of entries, or -1 if `append_texts` must be used instead.
         """
         return self._append_fragments(words, self._searches, count, texts)
 

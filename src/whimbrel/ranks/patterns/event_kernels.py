@@ -1,4 +1,4 @@
-"""The fragments of the texts of one event, by all that patterns need: tries, tries of the lower case, networks."""
+"""Finds the fragments of the texts of one event: by tries, tries of the lower case, and tables of networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from whimbrel.ranks.patterns.networks import NETWORKS, append_networks
 from whimbrel.ranks.patterns.trie_search_kernels import MOST_FOUND, TRIE, SearchBuffers, append_ranks
 
 NETWORKS_4, NETWORKS_6 = 4, 5
-"""Kinds of searches beside those of tries: IPv4 networks, and IPv6 networks, whose texts are left to Python."""
+"""Kinds of searches beside those of tries: IPv4 networks, and IPv6 networks, which Python searches."""
 SEARCH_WORDS = max(TRIE.words, NETWORKS.words) + 3
 """Words of a search: the source, the derived attribute, the kind, and the words of a trie or of networks."""
 _START = np.uint8(ord("A"))
@@ -24,7 +24,7 @@ _trie, _networks, _entries = map(view, (TRIE, NETWORKS, ENTRIES))
 
 @helper
 def _fold(data: Bytes, start: int, end: int) -> np.ndarray:
-    """The lower case of an ASCII text behind a mark; nothing if it has other characters."""
+    """The lower case of an ASCII text, behind `_START`; empty if the text has other characters."""
     out = np.empty(end - start + 1, np.uint8)
     out[0] = _START
     for i in range(end - start):
@@ -47,8 +47,8 @@ def _has_colon(data: Bytes, start: int, end: int) -> bool:
 def append_fragments(words: Int64s, searches: Int64s, count: int, texts: int) -> int:
     """Append the fragments of the texts of one event to its first `count` entries, which are among the `words`.
 
-    `searches` has SEARCH_WORDS words for each search. Returns how many entries there are now; -1 if there is no place,
-    a source has several values, or Python must look at a text.
+    `searches` has SEARCH_WORDS words for each search. Returns the new number of entries, or -1 if there is no space, a
+    source has several values, or Python must look at a text.
     """
     entries = _entries(words, ENTRIES_AT)
     buffers = SearchBuffers(np.empty(MOST_FOUND, np.int64), np.empty(4 * MOST_FOUND, np.int64), np.empty(256, np.int32))

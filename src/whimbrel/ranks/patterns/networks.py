@@ -1,9 +1,9 @@
-"""Networks as fragments: which networks contain the address that a string is?
+"""Networks as fragments: finds the networks that contain an address.
 
 `ip IN CIDR '10.0.0.0/8'` looks for a fragment, as a suffix test does. The text of the fragment is the version, the
-first address in hexadecimal digits and the prefix length of the network, each of a fixed width. So all networks of a
-segment are read from its constants at once. An address lies in one network of each prefix length: a search looks up as
-many networks as there are lengths.
+first address in hexadecimal digits and the prefix length of the network, each of a fixed width, so that all networks of
+a segment are read from its constants at once. An address lies in one network of each prefix length: a search looks up
+one network per length.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from whimbrel.model.patterns import ADDRESS_LENGTH
 from whimbrel.model.values import STRING
 
 SOME_NETWORK, EVERY_NETWORK = "n", "N"
-"""The last letter of a fragment that is a network: looked for in some value, or in every one."""
+"""The last letter of a fragment that is a network: some value must lie in it, or every one."""
 
 
 def fragment_of(network: str) -> str:
@@ -38,10 +38,10 @@ def fragment_of(network: str) -> str:
 class NetworkArrays(NamedTuple):
     """Networks, sorted by length and address."""
 
-    lengths: Int64s  # [l]: the lengths that there are
-    cuts: Int64s  # [l + 1]: where the networks of each begin
+    lengths: Int64s  # [l]: the prefix lengths that occur
+    cuts: Int64s  # [l + 1]: where the networks of each length begin
     keys: Int64s  # [n]: length and first address
-    ranks: Int32Matrix  # [n, 2]: the ranks of a network, or 0: in some value, and in every one
+    ranks: Int32Matrix  # [n, 2]: the ranks of a network, of the kinds `some` and `every`; 0 for none
 
 
 NETWORKS = tuple_of_arrays(NetworkArrays, False)
@@ -61,7 +61,7 @@ class Networks4:
         own[place, is_every.astype(np.int64)] = ranks
         lengths = np.unique(length)
         cuts = np.searchsorted(keys, np.append(lengths, 64) << 32)
-        self._arrays = NetworkArrays(lengths, cuts, keys, own)  # keeps the arrays of the words alive
+        self._arrays = NetworkArrays(lengths, cuts, keys, own)  # keeps the arrays alive to which the words point
         self.words = np.array(words_of(NETWORKS, self._arrays), np.int64)
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +74,7 @@ class Networks4:
 
 
 class Networks6:
-    """The IPv6 networks of a derived attribute. Only texts with a colon are looked at, by Python itself."""
+    """The IPv6 networks of a derived attribute. Python looks at texts with a colon, and at no others."""
 
     def __init__(self, fragments: list[str], ranks: np.ndarray) -> None:
         self._ranks: dict[tuple[int, int], list[int]] = {}
@@ -152,7 +152,7 @@ def _address(data: Bytes, start: int, end: int) -> np.int64:
 
 @inlined
 def append_networks(networks: NetworkArrays, data: Bytes, start: int, end: int, ranks: Int32s, n: int) -> int:
-    """Append the ranks of the networks of a text behind the first `n`; their new number, or -1 if there is no space."""
+    """Append the ranks of the networks that contain a text; return the new number of ranks, or -1 if out of space."""
     lengths, cuts, keys, own = networks
     address = _address(data, start, end)
     if address < 0:
@@ -172,7 +172,7 @@ def append_networks(networks: NetworkArrays, data: Bytes, start: int, end: int, 
 
 @kernel
 def find_networks(words: Int64s, offsets: Int64s, data: Bytes, ends: Int64s, ranks: Int32s) -> None:
-    """Find the networks of each text that is an IPv4 address; its ranks end at ends[t + 1]. There must be space."""
+    """Find the networks of texts that are IPv4 addresses; those of text t end at ends[t + 1]. `ranks` must fit all."""
     networks = _networks(words, 0)
     n = 0
     for t in range(offsets.shape[0] - 1):

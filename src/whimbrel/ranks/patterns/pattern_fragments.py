@@ -1,8 +1,8 @@
-"""The fragments of a pattern: texts that a string must have, or must not have, to match.
+"""Finds the fragments of a pattern: texts that a string must have, or must not have, to match.
 
-A suffix, a substring or a network is one fragment, which decides the pattern; other patterns are fragments as they are
-(`pattern_rules`). For patterns that no rule decides fragments are only necessary: they find the filters that may match,
-which are then verified.
+A suffix, a substring or a network is one fragment, which decides the pattern. Most other patterns are one fragment as a
+whole (`pattern_rules`). For patterns that no rule decides, fragments are only necessary: they find the filters that may
+match, which are then verified.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from whimbrel.ranks.patterns.pattern_trie import (
 )
 
 _PLAIN = re.compile(r"[\w \-/:;,<>=&%#@!~\"']+", re.ASCII).fullmatch
-"""A regular expression that is nothing but a text."""
+"""Matches a regular expression that is a plain text."""
 _PART = re.compile(
     r"""(?P<escaped>\\[^A-Za-z0-9])      # a sign by itself
       | (?P<class>\\[dDwWsSbBAznrtfva])  # one character, or a place
@@ -40,29 +40,29 @@ _PART = re.compile(
       | (?P<letter>[^\\\[\](){}*+?|^$.])""",
     re.VERBOSE | re.DOTALL,
 )
-"""What a regular expression is cut into; flags, quotations and classes by name are none of it."""
+"""The parts of a regular expression; flags, quotations and named classes match none."""
 _IS_LEFT_OUT = re.compile(r"[*?{]").match
-"""Whether what is before may be left out, or is repeated in a way that is not looked at."""
+"""Matches a sign after which the part before it may be absent, or repeated in a way that is not analysed."""
 _DEPTH = 32
-"""Groups in groups that are looked at."""
+"""Groups in groups, at most, that are analysed."""
 _FLAGS = re.compile(r"\(\?([ims]+)\)").match
 _FOLDED_ALIKE = re.compile(r"[^kKsS\u0080-\U0010ffff]+").findall
-"""Characters of which all that RE2 takes as the same have one lower case: k and s match letters beyond ASCII, too."""
+"""Finds texts without characters that RE2 equates with others of another lower case: k and s have such equals."""
 MOST = 4
-"""Most fragments of a pattern where they are only necessary: the longest ones are used."""
+"""Necessary fragments of a pattern, at most: the longest ones are used."""
 
 
 class PatternFragments(NamedTuple):
     """The fragments of all patterns of a constraint."""
 
     wanted: list[tuple[str, ...]]
-    """For each of these groups some value must have one of the fragments."""
+    """Groups of fragments: some value must have a fragment of each group."""
     unwanted: list[str]
-    """Fragments that not every value may have."""
+    """Fragments that some value must lack."""
     is_exact: bool
     """Whether the fragments decide the patterns of an attribute that has one value."""
     is_joined: bool
-    """Whether several tests want the same value, so that fragments do not decide where there are several values."""
+    """Whether several tests must hold for the same value: then fragments do not decide an event with several values."""
     values: IntervalSet
     """The set that the wanted fragments imply."""
 
@@ -90,7 +90,7 @@ _ALL_STRINGS = (Suffix(""), Substring(""))
 
 
 def deciding_fragment(pattern: Pattern) -> str | None:
-    """The fragment that some string must have to match, and that decides it; None if there is none."""
+    """The fragment that decides a pattern: a string matches if and only if it has it. None if there is none."""
     if isinstance(pattern, Suffix):
         return pattern.text + SOME_END if pattern.text else None
     if isinstance(pattern, Substring):
@@ -105,7 +105,7 @@ def deciding_fragment(pattern: Pattern) -> str | None:
 
 
 def deciding_fragments(regexes: Sequence[str]) -> list[str | None]:
-    """The same for many regular expressions: those that are nothing but a text, and those that have a program."""
+    """The deciding fragment of each regular expression that is a plain text or has a program; None for others."""
     words, _ = program_sizes(regexes, REGEX_BYTES.value)
     return [
         regex + SOME_INSIDE if _PLAIN(regex) else regex + SOME_REGEX if size > 0 else None
@@ -114,7 +114,7 @@ def deciding_fragments(regexes: Sequence[str]) -> list[str | None]:
 
 
 def every_fragment(fragment: str) -> str:
-    """The same fragment, looked for in every value."""
+    """The same fragment of the kind `every`."""
     return fragment[:-1] + fragment[-1].upper()
 
 
@@ -129,9 +129,9 @@ def _folded_fragment(pattern: CaseFolded) -> str | None:
 
 
 def folded_fragment(texts: Sequence[str]) -> str | None:
-    """The fragment of a pattern of texts with % between them, all but one of which are empty; None if more are not.
+    """The fragment of a pattern of texts with % between them, if all but one are empty; else None.
 
-    The texts are in lower case. What begins a value is looked for behind its start.
+    The texts are in lower case. A text at the beginning of a value is looked for behind `FOLDED_START`.
     """
     if len(texts) == 1:
         return FOLDED_START + texts[0] + SOME_FOLDED_END
@@ -153,10 +153,10 @@ def _necessary(pattern: Pattern) -> list[tuple[str, ...]]:
 
 
 def necessary_fragments(regex: str) -> list[tuple[str, ...]]:
-    """What every match of a regular expression contains: the longest fragments.
+    """The longest fragments that every match of a regular expression contains.
 
-    Of several alternatives it is the longest fragment of each, if each of them has one. With the flag i, fragments are
-    looked for in the lower case.
+    For several alternatives it is one group, of the longest fragment of each, if each has one. With the flag i,
+    fragments are looked for in the lower case.
 
     >>> necessary_fragments(r"(?i)^/API/orders\\?id=")
     [('/api/orderg',), ('?id=g',)]
@@ -183,7 +183,7 @@ def _longest(texts: list[str]) -> list[str]:
 
 
 def regex_fragments(regex: str) -> list[list[str]]:
-    """For each alternative of a regular expression, texts that every match contains; none where that is hard to tell.
+    """For each alternative of a regular expression, texts that every match contains; none if that is hard to tell.
 
     >>> regex_fragments(r"^GET /api/v\\d+/orders\\?id=(\\d+|none)$|POST")
     [['GET /api/v', '/orders?id='], ['POST']]
@@ -195,7 +195,7 @@ def regex_fragments(regex: str) -> list[list[str]]:
 
 
 def _alternatives(regex: str, at: int, depth: int) -> tuple[list[list[str]] | None, int]:
-    """The texts of each alternative from here to the end of the group; None if that is hard to tell. And the end."""
+    """The texts of each alternative from `at` to the end of the group, or None if hard to tell; and the end."""
     alternatives: list[list[str]] = []
     fragments, groups = [""], list[list[list[str]]]()
     while at < len(regex) and regex[at] != ")":
@@ -227,7 +227,7 @@ def _alternatives(regex: str, at: int, depth: int) -> tuple[list[list[str]] | No
 
 
 def _joined(fragments: list[str], groups: list[list[list[str]]]) -> list[list[str]]:
-    """The alternatives of a part of an expression: one, or those of a group if they have longer texts than all else."""
+    """The alternatives of a part of an expression: its own texts, or those of a group if these are longer."""
     texts = [text for text in fragments if text]
     for group in groups:
         texts += group[0] if len(group) == 1 else []
@@ -237,5 +237,5 @@ def _joined(fragments: list[str], groups: list[list[list[str]]]) -> list[list[st
 
 
 def _shortest(group: list[list[str]]) -> int:
-    """The length of the longest text of each alternative, where it is least."""
+    """The least, over all alternatives, of the length of the longest text."""
     return min(max(map(len, texts)) for texts in group)

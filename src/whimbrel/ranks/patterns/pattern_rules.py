@@ -1,13 +1,12 @@
 """Whole patterns as fragments: LIKE with wildcards between texts, and regular expressions.
 
-Such a pattern is a fragment of its own, which a text has if it matches the pattern. A trie cannot find it, so each has
-a *key*: a text that it wants, which is in the trie. Where the key is found in a text, the rule of the pattern decides
-(`rule_kernels`). Patterns that want no text at all are decided for every text.
+Such a pattern is one fragment, which a text has if it matches the pattern. A trie cannot find it, so each has a *key*:
+a text that every match contains, which is in the trie. If the key is found in a text, the *rule* of the pattern decides
+(`rule_kernels`). Patterns without any such text are decided for every text.
 
-Of the texts that a pattern wants, its key is the one that the fewest patterns want. Texts are taken as they stand in
-the bytes of a pattern: between the wildcards of LIKE, and in a regular expression outside of groups, sets and escaped
-signs. A group that holds the whole expression is none. Expressions come here only if they have a program, so that their
-syntax is known to be good.
+Of the texts that a pattern needs, its key is the one that the fewest patterns need. Texts are taken from the bytes of a
+pattern: between the wildcards of LIKE, and in a regular expression outside groups, sets and escaped signs. A group
+around the whole expression does not count. Only expressions that have a program come here, so their syntax is good.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from whimbrel.model.values import STRING
 from whimbrel.ranks.patterns.rule_kernels import BEGIN, LENGTH, PROGRAM, RULE_RANK
 
 SOME_LIKE, SOME_FOLDED_LIKE, SOME_REGEX = "l", "k", "r"
-"""The last letters of whole patterns that some value must match: LIKE, LIKE of the lower case, RLIKE. A capital letter:
-every value must match."""
+"""The last letters of whole patterns that some value must match: LIKE, LIKE of the lower case, RLIKE. With a capital
+letter every value must match."""
 RULE_LETTERS = "lkrLKR"
 LONGEST_LIKE = 512
-"""Bytes of a LIKE pattern that a rule decides, at most: its loop may go back so far at each place of a text."""
+"""Longer LIKE patterns, in bytes, have no rule: its loop may go back so far at each place of a text."""
 
 _PERCENT, _UNDERSCORE, _BACKSLASH, _OPEN, _CLOSE, _BAR, _BRACKET, _BRACKET_END, _BRACE_END = b"%_\\()|[]}"
 _STAR, _QUESTION, _BRACE, _PLUS, _HAT, _DOLLAR, _DOT = b"*?{+^$."
@@ -47,7 +46,7 @@ class PatternRules(NamedTuple):
     table: Int64Matrix  # [rules, 4]: the columns of `rule_kernels`
     programs: Uint64s
     keys: Int64Matrix  # [keys, 4]: kind of trie, where the text begins, its length, and the rule
-    always: Int64Matrix  # [n, 2]: kind of trie, and the rule, of those that are decided for every text
+    always: Int64Matrix  # [n, 2]: kind of trie, and the rule, of patterns that are decided for every text
 
 
 def rule_fragment(pattern: Pattern) -> str | None:
@@ -116,7 +115,7 @@ def _next_of_regex(data: Bytes, at: Integer, end: Integer) -> _Found:
     begin: Integer = np.int64(-1)
     while at < end:
         sign = data[at]
-        if depth == 0 and begin >= 0 and sign in (_STAR, _QUESTION, _BRACE):  # without the letter that is repeated
+        if depth == 0 and begin >= 0 and sign in (_STAR, _QUESTION, _BRACE):  # drop the letter that is repeated
             stop: Integer = at - 1
             while data[stop] & 0xC0 == 0x80:
                 stop -= 1
@@ -143,7 +142,7 @@ def _next_of_regex(data: Bytes, at: Integer, end: Integer) -> _Found:
 
 @helper
 def _inside(data: Bytes, at: Integer, end: Integer) -> tuple[Integer, Integer]:
-    """Begin and end of an expression without the groups that hold all of it, and without ^ and $ around them."""
+    """Begin and end of an expression without groups around all of it, and without ^ and $ around those."""
     while True:
         begin: Integer = at + (at < end and data[at] == _HAT)
         close: Integer = end - 1 - (at < end and data[end - 1] == _DOLLAR and data[end - 2] != _BACKSLASH)
@@ -167,10 +166,10 @@ def _next_text(data: Bytes, at: Integer, end: Integer, is_regex: bool) -> _Found
 
 @kernel
 def _choose_keys(table: Int64Matrix, is_folded: Bools, data: Bytes, counts: Int32s) -> tuple[np.ndarray, np.ndarray]:
-    """Choose a key for each alternative of each rule, by how many rules want a text, then by length.
+    """Choose a key for each alternative of each rule: the text that the fewest rules need, then the longest.
 
-    Returns the keys (kind of trie, begin, length, rule), and the rules (kind of trie, rule) of which an alternative
-    wants no text. `counts` is all zeros, and its size is a power of two; texts with one hash are counted together.
+    Returns the keys (kind of trie, begin, length, rule), and the rules (kind of trie, rule) with an alternative that
+    needs no text. `counts` is all zeros, and its size is a power of two; texts with one hash are counted together.
     """
     mask = counts.size - 1
     alternatives = 0

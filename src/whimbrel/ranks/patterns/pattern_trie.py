@@ -1,11 +1,11 @@
-"""Pattern tries: which of the fragments that patterns look for does a string end with, or contain?
+"""Pattern tries: find the fragments of patterns that a string ends with, or contains.
 
 The patterns of an attribute become tests of another, *derived* attribute, whose values are the fragments that the
 strings have. Then `url LIKE '%.pdf'` is an equality. A fragment is a string constant of the derived attribute: its text
-and a letter that says how it is looked for. So ranks, access keys and merges know nothing of patterns. As an attribute
-may have several values, a fragment is looked for in `some` value or, where a pattern is excluded, in `every` value. One
-trie has the fragments of one derived attribute that strings end with, another has those that strings contain. A pattern
-with several texts is a fragment too, which a rule decides where its key is found (`pattern_rules`).
+and a letter that tells how to look for it. So ranks, access keys and merges know nothing of patterns. An attribute may
+have several values, so a fragment is of the kind `some` (some value must have it) or, for an excluded pattern, `every`.
+One trie has the fragments of a derived attribute that strings end with, another the fragments that strings contain. A
+pattern with several texts is one fragment, which a rule decides if its key is found (`pattern_rules`).
 
 Stored arrays are called `book_...`, and fragments `piece`: the names are part of the file format.
 """
@@ -38,11 +38,11 @@ from whimbrel.ranks.patterns.trie_search_kernels import (
 )
 
 SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE = "e", "i", "E", "I"
-"""The last letter of a fragment: where it is looked for, in some value (small) or in every one (capital)."""
+"""The last letter of a fragment: at the end of a text or inside it; of the kind `some` (small) or `every` (capital)."""
 SOME_FOLDED_END, SOME_FOLDED_INSIDE, EVERY_FOLDED_END, EVERY_FOLDED_INSIDE = "f", "g", "F", "G"
 """The same for fragments that are looked for in the lower case of values, behind `FOLDED_START`."""
 FOLDED_START = "A"
-"""What the lower case of a text is searched behind, so that a fragment may begin where the text does: it is in none."""
+"""Put before the lower case of a text, so that a fragment can ask for the beginning of it: no lower case has it."""
 
 _KINDS = (
     (SOME_END, EVERY_END),
@@ -50,16 +50,16 @@ _KINDS = (
     (SOME_FOLDED_END, EVERY_FOLDED_END),
     (SOME_FOLDED_INSIDE, EVERY_FOLDED_INSIDE),
 )
-"""The kinds of tries by number, of which the lowest bit says `is_inside`: the last letters of their fragments."""
+"""The last letters of the fragments of each kind of trie; bit 0 of a kind says `is_inside`."""
 
 _TAIL = 64
-"""Longest tail, in bytes, of a fragment inside: it is compared with the text wherever the path of the fragment ends."""
+"""Bytes of the tail of an inside fragment, at most: it is compared with the text wherever the fragment's path ends."""
 _MORE = 1
-"""Bytes of a path after its fragment is alone on it, for fragments inside. Without them most of the time
-of a search goes into comparing tails, because texts reach more path ends."""
+"""Bytes that the path of an inside fragment goes on after the fragment is alone on it. Without them a search spends
+most of its time comparing tails, because texts reach more path ends."""
 _DENSE_AT_LEAST, _DENSE_CELLS = 256, 1 << 17
-"""An eighth of the nodes have a dense row: at least so that there are this many rows, and at most so that the rows have
-this many cells, which stay in the cache."""
+"""An eighth of the nodes have a dense row, but at least so many, and at most as many as have so many cells, which stay
+in the cache."""
 _ANY_TAIL = np.iinfo(np.int32).max
 
 
@@ -73,7 +73,7 @@ class PatternTrie:
         self.words = np.array(words_of(TRIE, arrays), np.int64)
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Find the fragments of texts (`read_only` arrays). Returns where the ranks of each begin, and the ranks."""
+        """Find the fragments of texts (`read_only` arrays); return where the ranks of each begin, and the ranks."""
         count, size = len(offsets) - 1, MOST_FOUND
         ends, ranks = np.zeros(count + 1, np.int64), np.empty(256 + 4 * count, np.int32)
         done = 0
@@ -87,7 +87,7 @@ class PatternTrie:
 
 
 def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dict[str, np.ndarray]:
-    """Build the tries of the derived attributes: flat arrays, one trie after the other; none without fragments."""
+    """Build the tries of the derived attributes as flat arrays, one trie after the other; none without fragments."""
     found = {attr: read_rules(dictionary, attr) for attr in derived}
     kinds = [(attr, kind) for attr in derived for kind in _kinds(dictionary, attr, found[attr])]
     made = [(attr, _build(dictionary, attr, kind, found[attr])) for attr, kind in kinds]
@@ -193,7 +193,7 @@ def folded_texts(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def is_every(arrays: Mapping[str, np.ndarray], attr: int) -> np.ndarray:
-    """For each constant of a derived attribute, whether the fragment is looked for in every value."""
+    """A mask of the constants of a derived attribute whose fragments are of the kind `every`."""
     first, last = arrays["string_start"][attr : attr + 2].tolist()
     kinds = arrays["string_bytes"][arrays["string_offset"][first + 1 : last + 1] - 1]
     letters = [*(every for _, every in _KINDS), EVERY_NETWORK, *filter(str.isupper, RULE_LETTERS)]
@@ -237,7 +237,7 @@ def _build(dictionary: Mapping[str, np.ndarray], attr: int, kind: int, rules: Pa
 def _gather(
     dictionary: Mapping[str, np.ndarray], attr: int, kind: int, rules: PatternRules | None
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, dict[str, np.ndarray]]:
-    """The sorted distinct texts of a trie, reversed if strings end with them, its table of fragments, and its rules."""
+    """The sorted distinct texts of a trie (reversed if strings end with them), its table of fragments, its rules."""
     first, last = dictionary["string_start"][attr : attr + 2].tolist()
     starts, ends = dictionary["string_offset"][first:last], dictionary["string_offset"][first + 1 : last + 1] - 1
     data = dictionary["string_bytes"]
@@ -268,7 +268,7 @@ def _gather(
 def _rules_by_fragment(
     rules: PatternRules | None, kind: int, at: np.ndarray, of_key: np.ndarray, fragments: int
 ) -> dict[str, np.ndarray]:
-    """The rules of each fragment that is a key, and behind the last fragment those that every text asks for."""
+    """The rules of each fragment that is a key; behind the last fragment, the rules that decide every text."""
     if rules is None:
         return _no_rules(fragments)
     always = rules.always[rules.always[:, 0] == kind, 1]
@@ -278,7 +278,7 @@ def _rules_by_fragment(
     first = np.zeros(fragments + 2, np.int32)
     np.cumsum(np.bincount(at, minlength=fragments + 1), out=first[1:])
     own = np.append(of_key, always)[np.argsort(at, kind="stable")].astype(np.int32)
-    pairs = np.zeros(len(rules.table), np.uint64)  # those of stored rules are found when a trie is opened
+    pairs = np.zeros(len(rules.table), np.uint64)  # computed when a stored trie is opened
     return {
         "rule_first": first,
         "rules": own,

@@ -1,4 +1,4 @@
-"""The loops that decide whole patterns: LIKE with any wildcards, and regular expressions by their programs."""
+"""The kernels that decide whole patterns: LIKE with any wildcards, and regular expressions by their programs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _after_character(text: Bytes, at: Integer, end: int) -> Integer:
 
 @helper
 def is_like(pattern: Bytes, p: int, pattern_end: int, text: Bytes, start: int, end: int) -> bool:
-    """Whether text[start:end] matches a LIKE pattern with the escape \\. Goes back to the last % only."""
+    """Whether text[start:end] matches the LIKE pattern[p:pattern_end], escape \\. Goes back to the last % only."""
     at: Integer = np.int64(start)
     resumed: Integer = np.int64(start)
     anchor = -1
@@ -57,7 +57,7 @@ def is_like(pattern: Bytes, p: int, pattern_end: int, text: Bytes, start: int, e
 
 @inlined
 def _pair_bit(first: Integer, second: Integer) -> np.uint64:
-    """The bit of two bytes that follow one another; other pairs may have the same."""
+    """The bit of a pair of adjacent bytes; other pairs may have the same bit."""
     return _ONE << np.uint64((first * 33 + second * 7 + (second >> 3)) & 63)
 
 
@@ -72,7 +72,7 @@ def pairs_of(text: Bytes, start: int, end: int) -> np.uint64:
 
 @kernel
 def pairs_of_rules(table: Int64Matrix, known: Bytes) -> np.ndarray:
-    """For each rule the bits of pairs that a text must have: those within the texts of a LIKE pattern."""
+    """For each rule the bits of the pairs that a text must have: the pairs within the texts of a LIKE pattern."""
     out = np.zeros(table.shape[0], np.uint64)
     for rule in range(table.shape[0]):
         if table[rule, PROGRAM] >= 0:
@@ -97,7 +97,7 @@ def pairs_of_rules(table: Int64Matrix, known: Bytes) -> np.ndarray:
 
 @inlined
 def _consumed(programs: Uint64s, begin: int, active: np.uint64, symbol: Integer) -> np.uint64:
-    """The positions that are active after one more symbol."""
+    """The active positions of a program after one more symbol."""
     possible = programs[begin + FIRST]
     while active != _NONE:
         possible |= programs[begin + FOLLOW + np.int64(trailing_zeros(active))]

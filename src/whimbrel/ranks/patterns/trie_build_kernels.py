@@ -1,9 +1,9 @@
-"""The loops that build a trie of fragments.
+"""The kernels that build a trie of fragments.
 
-A trie has the bytes of fragments on its edges. Nodes are numbered level by level, and the children of a node follow one
-another in the order of their bytes. A path ends soon after only one fragment is left on it, so that a fragment has few
-nodes; the rest of the fragment is its *tail*. The first nodes, where searches spend most of their time, have a *dense*
-row: the next node for each class of byte. Class 0 has all bytes that no fragment has.
+A trie has the bytes of fragments on its edges. Nodes are numbered level by level, and the children of a node are
+adjacent, in the order of their bytes. A path ends soon after only one fragment is left on it, so that a fragment has
+few nodes; the rest of the fragment is its *tail*. The first nodes, where searches spend most of their time, have a
+*dense* row: the next node for each class of byte. Class 0 has all bytes that no fragment has.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from whimbrel.compiled.helpers import Integer, shared
 from whimbrel.compiled.jit import helper, kernel
 
 FIRST, FAIL, WHOLE, CUT = 0, 1, 2, 3
-"""Columns of a node: its first child; the node of its longest proper suffix; and, following suffixes from the node
-itself, the nearest node where a whole fragment ends, and the nearest where a fragment goes on with a tail. The root, 0,
-stands for none."""
+"""Columns of a node: its first child; the node of its longest proper suffix; and, on the chain of suffixes from the
+node itself, the nearest node where a whole fragment ends, and the nearest where a fragment goes on with a tail. 0, the
+root, means none."""
 _FEW = 8
 """Up to this many children are searched one by one."""
 
@@ -67,7 +67,7 @@ def grow(
             node = following[d]
             following[d] += 1
             labels[node] = data[offsets[i] + d - 1]
-            nodes[path[d - 1], FIRST] += 1  # for now the number of children
+            nodes[path[d - 1], FIRST] += 1  # holds the number of children for now
             path[d] = node
         fragment[path[depth[i]]] = i
         before = 0
@@ -99,7 +99,7 @@ def child_of(nodes: Int32Matrix, labels: Bytes, node: Integer, byte: int) -> Int
 
 @helper
 def step(nodes: Int32Matrix, labels: Bytes, classes: Bytes, dense: Int32Matrix, node: Integer, byte: int) -> Integer:
-    """The node of the longest suffix of the text so far, with this byte, that is in the trie."""
+    """The next node: the longest suffix of the text up to this byte that is in the trie."""
     while node >= dense.shape[0]:
         child = child_of(nodes, labels, node, byte)
         if child != 0:
@@ -113,11 +113,11 @@ def connect(
     nodes: Int32Matrix, labels: Bytes, fragment: Int32s, classes: Bytes, dense: Int32Matrix,
     is_whole: Bools, is_inside: bool,
 ) -> None:  # fmt: skip
-    """Write the dense rows and, for fragments inside, the links to suffixes, whose nodes come before their own."""
+    """Write the dense rows and, if `is_inside`, the links to suffixes, whose nodes have lower numbers."""
     for parent in range(nodes.shape[0] - 1):
         if parent < dense.shape[0]:
             if parent != 0 and is_inside:
-                for c in range(dense.shape[1]):  # a loop, as all copies here: slices take seconds to compile
+                for c in range(dense.shape[1]):  # copies are loops here: slices take seconds to compile
                     dense[parent, c] = dense[nodes[parent, FAIL], c]
             for node in range(nodes[parent, FIRST], nodes[parent + 1, FIRST]):
                 dense[parent, classes[labels[node]]] = node

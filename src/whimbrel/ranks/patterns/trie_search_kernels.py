@@ -1,8 +1,9 @@
-"""The loops that find the fragments of a trie in texts.
+"""The kernels that find the fragments of a trie in texts.
 
-At the end of a path the rest of the fragment, its tail (see trie_build_kernels.py), is compared with the text. Where
-fragments may begin anywhere (Aho and Corasick, 1975) tails are short, so that each byte of the text takes bounded time.
-No path leads on from a node with a tail, so at most one tail is compared for each place where a fragment may begin.
+At the end of a path the rest of the fragment, its tail (see trie_build_kernels.py), is compared with the text. Tails of
+inside fragments, which may begin anywhere (Aho and Corasick, 1975), are short, so that each byte of the text takes
+bounded time. No path leads on from a node with a tail, so at most one tail is compared for each place where a fragment
+may begin.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class TrieArrays(NamedTuple):
     dense: Int32Matrix  # [m, classes]: the next node from each of the first nodes
     fragments: Int64Matrix  # [f, 5]: the columns below
     known: Bytes  # the bytes of all fragments
-    rule_first: Int32s  # [f + 2]: where the rules of each fragment begin, and those that every text asks for
+    rule_first: Int32s  # [f + 2]: where the rules of each fragment begin, then the rules that decide every text
     rules: Int32s  # the rules of all fragments
     rule_table: Int64Matrix  # [rules, 4]: see pattern_rules
-    programs: Uint64s  # of regular expressions
+    programs: Uint64s  # the programs of regular expressions
     rule_pairs: Uint64s  # [rules]: the bits of pairs of bytes that a text must have
 
 
@@ -59,9 +60,9 @@ def _place(table: Int64s, mask: int, number: Integer) -> Integer:
 
 @inlined
 def _add(found: Int64s, count: int, table: Int64s, number: Integer) -> int:
-    """Add a fragment to the `count` that are found; the new count, the same if it was there, or -1 without space.
+    """Add a fragment to the first `count` of `found` unless it is there; return the new count, or -1 without space.
 
-    Where there are more than a few, they are in the hash table too, which is four times as large as `found`.
+    If there are more than a few, they are in the hash table too, which is four times as large as `found`.
     """
     if count <= _FEW:
         for i in range(count):
@@ -92,8 +93,8 @@ def _find_inside(trie: TrieArrays, data: Bytes, start: int, end: int, found: Int
     rows = dense.shape[0]
     count = 0
     for at in range(start, end):
-        if node < rows:  # not left to `step`: a call with so many arrays takes longer than this
-            node = np.int64(dense[np.uint64(node), np.uint64(classes[data[at]])])  # unsigned: from the end is none
+        if node < rows:  # done here and not in `step`: a call with so many arrays takes longer than this
+            node = np.int64(dense[np.uint64(node), np.uint64(classes[data[at]])])  # unsigned: no negative index
         else:
             node = step(nodes, labels, classes, dense, node, data[at])
         if nodes[np.uint64(node), WHOLE] | nodes[np.uint64(node), CUT] == 0:
@@ -102,7 +103,7 @@ def _find_inside(trie: TrieArrays, data: Bytes, start: int, end: int, found: Int
         while hit != 0:
             before = count
             count = _add(found, count, table, np.int64(fragment[hit]))
-            if count == before:  # after one that is not new, none is
+            if count == before:  # it was known, and so are all that follow
                 break
             if count < 0:
                 return -1
@@ -153,10 +154,10 @@ def _decide(
     trie: TrieArrays, f: Integer, data: Bytes, start: int, end: int, pairs: np.uint64, ranks: Int32s,
     begin: int, n: int,
 ) -> int:  # fmt: skip
-    """Append the ranks of the rules of a fragment that the text fits, which has the ranks from `begin` to `n` so far.
+    """Append the ranks of the rules of fragment f that the text matches; ranks[begin:n] are those of the text so far.
 
-    `pairs` are the bits of the text, by which most rules are ruled out. Returns the new number of ranks, or -1 if there
-    is no space.
+    `pairs` are the bits of the text, which rule out most rules. Returns the new number of ranks, or -1 if there is no
+    space.
     """
     for i in range(trie.rule_first[f], trie.rule_first[f + 1]):
         rule = trie.rules[i]
@@ -165,7 +166,7 @@ def _decide(
         program, at = trie.rule_table[rule, PROGRAM], trie.rule_table[rule, BEGIN]
         rank = np.int32(trie.rule_table[rule, RULE_RANK])
         fits = True
-        if program >= 0:  # it may have several keys
+        if program >= 0:  # with several keys it may be decided already
             for k in range(begin, n):
                 fits &= ranks[k] != rank
             fits = fits and is_found(trie.programs, program, data, start, end)
@@ -180,7 +181,7 @@ def _decide(
 
 
 class SearchBuffers(NamedTuple):
-    """What searches write: the fragments of a text, a hash table of them, and the ranks of all texts."""
+    """The buffers that searches write: the fragments of a text, a hash table of them, and the ranks of all texts."""
 
     found: Int64s
     table: Int64s  # four times as large, and so large that a mask gives places
@@ -191,8 +192,8 @@ class SearchBuffers(NamedTuple):
 def append_ranks(trie: TrieArrays, kind: int, data: Bytes, start: int, end: int, buffers: SearchBuffers, n: int) -> int:
     """Append the ranks of the fragments of a text behind the first `n`; `kind` as in `find_fragments`.
 
-    Returns the new number of ranks, or -1 if some buffer is too small. Buffers do not grow here: arrays that change in
-    a loop are counted by their users, which takes longer than the search.
+    Returns the new number of ranks, or -1 if some buffer is too small. Buffers do not grow here: an array variable that
+    changes in a loop is reference-counted, which takes longer than the search.
     """
     found, table, ranks = buffers
     if kind & 1:

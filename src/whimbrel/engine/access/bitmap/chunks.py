@@ -267,10 +267,7 @@ def ask_ahead(p: int, mine: Int64s, items: Items, shares: Float32s) -> None:
 def _plan_chunks(
     mine: Int64s, chunk_first: Int64s, items: Items, shares: Float32s, compact: Int32s, total: Int64s
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Find the attributes of each chunk that get bits, strongest first, and its narrowest zones.
-
-    Returns fields of `ChunkPlan`, from `column_start` on.
-    """
+    """Find the attributes of each chunk that get bits, strongest first, and its zones: `ChunkPlan.column_start` on."""
     start, attr, kind, low, high, set_start, set_low, set_high = items
     count, chunks = total.size, chunk_first.size - 1
     column_start = np.zeros(chunks + 1, np.int32)

@@ -62,10 +62,7 @@ def _visit_runs(
     keys: HashArrays, records: Int32s, values: EventValues, event: EventState, scratch: Scratch, runs: int,
     out: Int32s, n: int,
 ) -> int:  # fmt: skip
-    """Append the rows of the first `runs` runs in `scratch.run`; return the new length, or -1 if `out` is full.
-
-    References are collected from all runs and checked together; the records of those that remain are visited.
-    """
+    """Append the rows of the first `runs` runs in `scratch.run`; return the new length, or -1 if `out` is full."""
     refs, targets, shift = keys.refs, keys.targets, keys.shift
     run, alive, coarse = scratch.run, scratch.alive, scratch.coarse
     # Not literals, for which helpers would be compiled once more.
