@@ -17,6 +17,7 @@ import numpy as np
 
 from whimbrel.engine.access.kernel import SORTED
 from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.live.head import VERIFY_NS
 from whimbrel.engine.live.segment_set import is_evaluated
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.event_forms import EventBatch
@@ -213,6 +214,7 @@ def _evaluate(search: Search, unit: EventBatch, refused: Refused) -> Result:
     snapshot, attributes = search.snapshot, search.snapshot.attributes()
     found: list[np.ndarray] = []
     unit.read([], attributes, search.timestamps)  # raises what is wrong with all events
+    snapshot.head.spent += len(unit) * VERIFY_NS
     for number in range(len(unit)):
         rows = np.empty(0, np.int32)
         try:
