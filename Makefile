@@ -25,7 +25,7 @@ serve: .venv/.demo .venv/.project ## Run a broker with the subscriptions of a we
 
 test: .venv/.dev .venv/.project ## Run the whole test suite (PROFILE=ci for repeatable random cases).
 	@echo "==> Tests and doctests on $(WORKERS) workers"
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=$(PROFILE)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --hypothesis-profile=$(PROFILE)
 
 soak: .venv/.dev .venv/.project ## Run the long randomised tests.
 	@echo "==> Soak tests"

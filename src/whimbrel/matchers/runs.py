@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.array_types import Int32s, Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s, Uint64s
 from whimbrel.compiled.jit import helper, kernel
 
 Cells = TypeVar("Cells", Int32s, Int64s)
@@ -76,7 +76,7 @@ def _run_hashes(start: Int64s, cells: Int32s) -> npt.NDArray[np.uint64]:
 
 
 @kernel
-def _leaders(order: Int64s, hashes: npt.NDArray[np.uint64], start: Int64s, cells: Int32s) -> Int64s:
+def _leaders(order: Int64s, hashes: Uint64s, start: Int64s, cells: Int32s) -> Int64s:
     """The first run that equals each run; runs whose hashes collide may stay apart, which costs space only."""
     out = np.empty(order.size, dtype=np.int64)
     leader = -1

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s, Integers
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.ids.id_kernels import hash_text, home_place, is_same_text
 from whimbrel.ranks.arrow import values_of
@@ -66,7 +66,7 @@ def with_capacity(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]
     return out
 
 
-def _content(keys: pa.Array) -> tuple[Bytes, NDArray[Any]]:
+def _content(keys: pa.Array) -> tuple[Bytes, Integers]:
     """The bytes of all keys and the bounds of each: key i is from bounds[i] to bounds[i + 1]. Keys have no nulls."""
     count, offset = len(keys), keys.offset
     if not pa.types.is_string(keys.type):
@@ -95,7 +95,7 @@ def _enter(own: Bytes, ends: Int64s, count: int, table: Int32s, seed: int) -> No
 
 @kernel
 def _number(
-    content: Bytes, bounds: NDArray[Any], own: Bytes, ends: Int64s, count: int, table: Int32s, seed: int, out: Int64s
+    content: Bytes, bounds: Integers, own: Bytes, ends: Int64s, count: int, table: Int32s, seed: int, out: Int64s
 ) -> int:
     """Write the number of each key, enter new ones, and return how many keys there are."""
     for row in range(out.size):
@@ -113,9 +113,7 @@ def _number(
 
 
 @kernel
-def _find(
-    content: Bytes, bounds: NDArray[Any], own: Bytes, ends: Int64s, table: Int32s, seed: int, out: Int64s
-) -> None:
+def _find(content: Bytes, bounds: Integers, own: Bytes, ends: Int64s, table: Int32s, seed: int, out: Int64s) -> None:
     """Write the number of each key, -1 for those that were not entered."""
     for row in range(out.size):
         out[row] = table[_place(content, int(bounds[row]), int(bounds[row + 1]), own, ends, table, seed)] - 1

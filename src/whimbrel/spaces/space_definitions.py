@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from whimbrel.compiled.array_types import Int64s
+from whimbrel.compiled.array_types import Bools, Floats, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.limits import Limit
 from whimbrel.spaces.dimension_domains import (
@@ -277,7 +277,7 @@ def _sized(array: NDArray[Any], path: str) -> Int64s:
 
 @kernel
 def _point_cells(
-    start: Int64s, dimensions: Int64s, numbers: NDArray[np.float64], is_number: NDArray[np.bool_], largest: float
+    start: Int64s, dimensions: Int64s, numbers: Floats, is_number: Bools, largest: float
 ) -> tuple[Int64s, bool]:
     """The cells of all regions, sorted by dimension, and whether all values are finite and all dimensions numbers."""
     bits = numbers.view(np.int64)

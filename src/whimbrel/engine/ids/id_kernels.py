@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
+from whimbrel.compiled.array_types import Bytes, Int32s, Int64s, Integers
 from whimbrel.compiled.jit import helper, kernel, quick_kernel
 
 
@@ -79,7 +79,7 @@ def enter_many_ints(
 
 
 @kernel
-def take_ints(ids: Int64s, dense: int, base: int, rows: Any) -> Int64s:
+def take_ints(ids: Int64s, dense: int, base: int, rows: Integers) -> Int64s:
     """The ids of rows."""
     out = np.empty(rows.size, np.int64)
     for i in range(rows.size):
@@ -150,7 +150,7 @@ def enter_many_strings(
 
 
 @kernel
-def gather(text: Bytes, offsets: Int64s, rows: Any, points: bool) -> tuple[Bytes, Int64s]:
+def gather(text: Bytes, offsets: Int64s, rows: Integers, points: bool) -> tuple[Bytes, Int64s]:
     """The texts of rows one after another, and where each starts, counted in bytes or in code points."""
     sources = np.empty(rows.size, np.int64)  # a separate pass: these reads do not wait for each other
     starts = np.zeros(rows.size + 1, np.int64)
