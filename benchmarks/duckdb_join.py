@@ -37,7 +37,7 @@ class DuckdbJoin(Rival):
     name = "DuckDB join"
     group = "duckdb"
 
-    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+    def load(self, subscriptions: pa.Table) -> None:
         try:
             import duckdb
         except ImportError:

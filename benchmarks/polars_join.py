@@ -38,7 +38,7 @@ class PolarsJoin(Rival):
     name = "Polars join"
     group = "polars"
 
-    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+    def load(self, subscriptions: pa.Table) -> None:
         os.environ.setdefault("POLARS_MAX_THREADS", "1")  # is read when polars is imported
         try:
             import polars as pl

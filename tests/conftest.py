@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("default", _COMMON, max_examples=60)
-settings.register_profile("ci", _COMMON, max_examples=100, derandomize=True, database=None, print_blob=True)
+settings.register_profile("ci", _COMMON, max_examples=60, derandomize=True, database=None, print_blob=True)
 settings.register_profile("soak", _COMMON, max_examples=5_000, stateful_step_count=200, print_blob=True)
 settings.load_profile("default")
 
@@ -61,10 +61,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     pytest.importorskip("pyspark", reason="Spark needs pyspark")
     from pyspark.sql import SparkSession
 
+    from whimbrel.pipeline.spark.session import CHECKPOINT
+
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     home = tmp_path_factory.mktemp("spark")
     builder = SparkSession.builder.appName("whimbrel-tests")
-    for name, value in SPARK_SETTINGS.items():
+    for name, value in {**SPARK_SETTINGS, **CHECKPOINT}.items():
         builder = builder.config(name, value)
     builder = builder.config("spark.sql.warehouse.dir", str(home / "tables"))
     builder = builder.config("spark.local.dir", str(home / "scratch"))

@@ -10,11 +10,21 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
+
+from tests.cli.program import run_here
+from whimbrel.pipeline.spark.session import QUERY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -22,6 +32,8 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = ("make", "git", "pip", "python3 -m venv")
 COMPILING = "whimbrel: compiling the kernels"
 """What the first use after an install says, whichever it is."""
+SHELL = set("|>&;$\\\n")
+"""Signs that mean something to a shell. A `<` stands only in filters, which are quoted."""
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -50,18 +62,20 @@ def test_python_blocks(page: Path) -> None:
 
 
 @pytest.mark.spark
-def test_python_blocks_with_spark(tmp_path: Path) -> None:
-    # A Spark session belongs to its process, and other tests have one of their own. It starts once for all pages.
-    program = "import tests.test_docs as docs\nfor page in docs.WITH_SPARK:\n    docs.check_python_blocks(page)"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("page", WITH_SPARK, ids=name_of)
+def test_python_blocks_with_spark(page: Path, spark: SparkSession, tmp_path: Path) -> None:
+    before = {name: spark.conf.get(name) for name in QUERY}  # which `session()` sets, as pages call it
+    hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+    files = hadoop.FileSystem.get(spark._jsc.hadoopConfiguration())
+    home = files.getWorkingDirectory()
+    try:
+        files.setWorkingDirectory(hadoop.Path(str(tmp_path)))
+        with chdir(tmp_path):
+            check_python_blocks(page)
+    finally:
+        files.setWorkingDirectory(home)
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def check_python_blocks(page: Path) -> None:
@@ -79,22 +93,49 @@ def check_python_blocks(page: Path) -> None:
     assert not runner.failures, "".join(report)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name_of)
+SHELL_PAGES = [page for page in PAGES if blocks(page, "console")]
+SPARK_SHELL_PAGES = [
+    page for page in SHELL_PAGES if any("whimbrel pipeline" in text for _, text in blocks(page, "console"))
+]
+
+
+@pytest.mark.parametrize("page", [page for page in SHELL_PAGES if page not in SPARK_SHELL_PAGES], ids=name_of)
 def test_shell_lines(page: Path, tmp_path: Path) -> None:
+    check_shell_lines(page, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")  # commands find the session of the tests, and use it
+@pytest.mark.parametrize("page", SPARK_SHELL_PAGES, ids=name_of)
+def test_shell_lines_with_spark(page: Path, tmp_path: Path) -> None:
+    check_shell_lines(page, tmp_path)
+
+
+def check_shell_lines(page: Path, folder: Path) -> None:
+    """Run the shell lines of a page one after the other."""
     programs = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
     for line, block in blocks(page, "console"):
         for command, expected in commands(block):
             if command.startswith(NOT_RUN):
                 continue
-            done = subprocess.run(
-                ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-            )
-            told = [line for line in done.stderr.splitlines(keepends=True) if not line.startswith(COMPILING)]
-            found = done.stdout + "".join(told)
+            found = shown(command, folder, environment)
             assert doctest.OutputChecker().check_output(expected, found, FLAGS), (
                 f"{name_of(page)}, block at line {line}\n$ {command}\nexpected:\n{expected}\nfound:\n{found}"
             )
+
+
+def shown(command: str, folder: Path, environment: dict[str, str]) -> str:
+    """What a shell line prints. The program alone runs in this process."""
+    if command.startswith("whimbrel ") and not SHELL & set(command):
+        with patch.dict(os.environ, environment):
+            here = run_here(folder, tuple(shlex.split(command)[1:]))
+        return here.stdout + here.stderr
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    told = [line for line in done.stderr.splitlines(keepends=True) if not line.startswith(COMPILING)]
+    return done.stdout + "".join(told)
 
 
 def commands(block: str) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -22,23 +23,26 @@ def promised(example: Path) -> str:
 
 
 @pytest.mark.parametrize("example", [path for path in EXAMPLES if path not in WITH_SPARK], ids=lambda path: path.stem)
-def test_example_prints_what_it_promises(example: Path, tmp_path: Path) -> None:
-    check_examples([example], tmp_path)
+def test_example_prints_what_it_promises(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example), run_name="__main__")
+    check_output(promised(example), capsys.readouterr().out)
 
 
 @pytest.mark.spark
 def test_examples_with_spark_print_what_they_promise(tmp_path: Path) -> None:
-    check_examples(WITH_SPARK, tmp_path)  # one Java serves both
-
-
-def check_examples(examples: list[Path], folder: Path) -> None:
-    """Run examples as programs, one after the other in one process."""
+    # They start Spark by themselves, and other tests have a session of their own. One Java serves both.
     program = "import runpy, sys\nfor path in sys.argv[1:]:\n    runpy.run_path(path, run_name='__main__')"
-    command = [sys.executable, "-c", program, *map(str, examples)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", program, *map(str, WITH_SPARK)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    expected = "".join(map(promised, examples))
-    assert doctest.OutputChecker().check_output(expected, done.stdout, doctest.ELLIPSIS), done.stdout
+    check_output("".join(map(promised, WITH_SPARK)), done.stdout)
+
+
+def check_output(expected: str, found: str) -> None:
+    assert doctest.OutputChecker().check_output(expected, found, doctest.ELLIPSIS), found
 
 
 def test_there_are_five() -> None:

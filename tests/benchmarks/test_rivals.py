@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.rivals import RIVALS
 from whimbrel.lab.measure.benchmark_results import BenchSettings
-from whimbrel.lab.measure.matching import cases
+from whimbrel.lab.measure.matching import cases, match_run
 from whimbrel.lab.measure.matching.cases import MatchCase
 from whimbrel.lab.measure.matching.flat_filters import read_filters
 from whimbrel.lab.measure.matching.match_run import run
@@ -24,6 +24,7 @@ def tiny(case: MatchCase, n: int = 300) -> MatchCase:
 @pytest.fixture
 def tiny_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases, "CASES", tuple(map(tiny, cases.CASES)))
+    monkeypatch.setattr(match_run, "warm_up", lambda: None)  # no time is looked at
 
 
 def settings(tmp_path: Path, *names: str, rivals: str = "naive,duckdb,polars", **more: Any) -> BenchSettings:

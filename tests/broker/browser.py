@@ -16,6 +16,8 @@ from typing import Any
 import httpx
 from websockets.sync.client import connect
 
+from tests.broker.processes import PLAIN
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -60,7 +62,7 @@ class Browser:
             time.sleep(0.05)
         port = port_file.read_text().split()[0]
         while True:
-            pages = httpx.get(f"http://127.0.0.1:{port}/json", trust_env=False, timeout=30).json()
+            pages = httpx.get(f"http://127.0.0.1:{port}/json", **PLAIN, timeout=30).json()
             found = [page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page"]
             if found:
                 return str(found[0])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from tests.broker.truncated import Target
 
 
@@ -20,7 +20,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.fixture
 def http(broker: BrokerProcess) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=broker.url, timeout=120, trust_env=False) as client:
+    with httpx.Client(base_url=broker.url, timeout=120, **PLAIN) as client:
         yield client
 
 

@@ -9,14 +9,14 @@ from whimbrel.log import EVENT
 from whimbrel.log.match_commit import MatchCommit, MatchStatus
 from whimbrel.log.version_ranges import VersionRanges, add_versions
 from whimbrel.model.schema import Schema
-from whimbrel.pipeline.connectors.broker_link import BrokerAddress, BrokerLink
+from whimbrel.pipeline.connectors.broker_link import BrokerLink
 
 
 class PlainEngine:
     """Matches what waits at a broker, at most `most` entries at a time."""
 
     def __init__(self, url: str, token: str | None = None, most: int = 1_000) -> None:
-        self.link = BrokerLink(BrokerAddress(url, token))
+        self.link = BrokerLink(url, token)
         self.most = most
 
     def __enter__(self) -> Self:

@@ -4,7 +4,8 @@ from tempfile import TemporaryDirectory
 
 import whimbrel.broker.server  # noqa: F401
 from whimbrel.broker.peering.log_feed import LoggedEvent
-from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings
+from whimbrel.broker.peering.routing import LinkRouter
+from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.service.warm_up import warm_up
 from whimbrel.engine.index import Index
 
@@ -26,7 +27,7 @@ with TemporaryDirectory() as _directory:
     _index.save(_directory)
     Index.open(_directory)
 
-_router = LinkRouter("0" * 32, RoutingSettings())
+_router = LinkRouter("0" * 32, Settings())
 _router.join("1" * 32, {})
 _router.optimize()
 _router.change_filters("1" * 32, [("", "data.n < 5")])

@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 
+PLAIN = {"trust_env": False, "verify": False}
+"""For httpx: no proxy, and no certificates, which take 20 ms to load for each client."""
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.broker.preloaded"])
 
@@ -63,7 +65,7 @@ class BrokerProcess:
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/readyz", timeout=5, trust_env=False, verify=False).status_code == 200
+            return httpx.get(f"{self.url}/readyz", timeout=5, **PLAIN).status_code == 200
         except httpx.TransportError:
             return False
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from whimbrel.broker.requests.errors import NoSpace
 from whimbrel.broker.service.disk_space import LEAST_RESERVE, DiskSpace
 
@@ -37,10 +37,10 @@ def fill(path: Path, size: int) -> None:
 
 
 def test_events_are_refused_in_time_and_taken_again(small_disk: Path) -> None:
-    padding = "x" * 200_000
+    padding = "x" * 800_000
     with (
         BrokerProcess(small_disk / "data") as process,
-        httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http,
+        httpx.Client(base_url=process.url, timeout=120, **PLAIN) as http,
     ):
         id = http.post("/subscriptions", json={"filter": "data.n >= 0"}).json()["id"]
         other = http.post("/subscriptions", json={"filter": "data.n < 0"}).json()["id"]

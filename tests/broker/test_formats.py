@@ -11,6 +11,7 @@ from tests.broker.inside import event, ids_of, opened, publish, run, subscribe
 from whimbrel.broker.requests.entries import NewerEntry
 from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.store.formats import StoreError
+from whimbrel.broker.store.rows import WebhookState
 from whimbrel.log import LogWriter, NewerLog
 from whimbrel.storage.errors import NewerFormat
 
@@ -60,6 +61,23 @@ def test_a_store_of_format_1_is_copied_and_brought_forward(tmp_path: Path) -> No
     assert kept.execute("SELECT count(*) FROM subscription").fetchone() == (3,)
     kept.close()
     run(work)  # and once more, in the present format
+
+
+def test_a_store_of_format_2_keeps_how_its_webhooks_stand(data: Path) -> None:
+    before = WebhookState("https://example.org/", "granted", attempts=2, failing=5, due=7)
+    store = sqlite3.connect(data / "broker.sqlite")
+    store.execute("ALTER TABLE webhook DROP COLUMN moment")
+    store.execute("ALTER TABLE webhook DROP COLUMN boot")
+    store.execute("INSERT INTO webhook VALUES ('one', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", before[:-2])
+    store.commit()
+    store.close()
+    set_version(data / "broker.sqlite", 2)
+
+    async def work() -> None:
+        async with opened(data) as broker:
+            assert broker.store.webhooks.state("one") == before
+
+    run(work)
 
 
 def test_a_crash_before_the_copy_was_whole_does_no_harm(tmp_path: Path) -> None:

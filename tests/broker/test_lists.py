@@ -117,7 +117,7 @@ def test_a_merge_that_was_interrupted_leaves_either_side(tmp_path: Path) -> None
 
 def test_event_ids_are_found_whether_they_are_sealed_or_not(tmp_path: Path) -> None:
     """Ids are remembered in one thread and sealed in another; none is ever missing, and a restart finds all of them."""
-    names = [(f"source-{n % 3}", f"id-{n}") for n in range(3_000)]
+    names = [(f"source-{n % 3}", f"id-{n}") for n in range(1_000)]
     with LogWriter(tmp_path / "log") as writer, pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_ids, "SEAL_EVENTS", 100)
         patch.setattr(run_set, "SEAL_ENTRIES", 200)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.broker.browser import CHROMIUM, Browser
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from whimbrel.broker.page.sessions import SESSIONS, Sessions
 from whimbrel.broker.store import Token
 from whimbrel.client import Client
@@ -26,7 +26,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def root(broker: BrokerProcess) -> Iterator[str]:
     """A token of an admin, as long as the test runs."""
-    with httpx.Client(base_url=broker.url, trust_env=False) as http:
+    with httpx.Client(base_url=broker.url, **PLAIN) as http:
         made = http.post("/tokens", json={"name": "root", "scopes": ["admin"]}).json()["token"]
         yield made
         http.delete("/tokens/root", headers={"authorization": f"Bearer {made}"})
@@ -137,7 +137,7 @@ def test_a_browser_logs_in_with_a_cookie_that_scripts_cannot_read(
 
 
 def test_a_session_is_a_strict_cookie_of_this_host(broker: BrokerProcess, root: str) -> None:
-    with httpx.Client(base_url=broker.url, trust_env=False) as http:
+    with httpx.Client(base_url=broker.url, **PLAIN) as http:
         assert http.get("/session").status_code == 401
         begun = http.post("/login", json={"token": root})
         assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(begun.headers["set-cookie"].split("; "))
@@ -160,8 +160,8 @@ def test_a_session_is_a_strict_cookie_of_this_host(broker: BrokerProcess, root: 
 def test_a_session_ends_with_its_token(broker: BrokerProcess, root: str) -> None:
     bearer = {"authorization": f"Bearer {root}"}
     with (
-        httpx.Client(base_url=broker.url, trust_env=False) as http,
-        httpx.Client(base_url=broker.url, trust_env=False) as page,
+        httpx.Client(base_url=broker.url, **PLAIN) as http,
+        httpx.Client(base_url=broker.url, **PLAIN) as page,
     ):
         made = http.post("/tokens", json={"name": "eva", "scopes": ["subscribe"]}, headers=bearer).json()["token"]
         page.post("/login", json={"token": made})
@@ -175,7 +175,7 @@ def test_a_session_ends_with_its_token(broker: BrokerProcess, root: str) -> None
 
 def test_a_token_with_rules_does_not_see_everybodys_rates(broker: BrokerProcess, root: str) -> None:
     bearer = {"authorization": f"Bearer {root}"}
-    with httpx.Client(base_url=broker.url, trust_env=False) as http:
+    with httpx.Client(base_url=broker.url, **PLAIN) as http:
         asked = {"name": "seven", "scopes": ["subscribe"], "rules": {"data.tenant": 7}}
         made = http.post("/tokens", json=asked, headers=bearer).json()["token"]
         assert http.get("/live", headers={"authorization": f"Bearer {made}"}).status_code == 403

@@ -31,7 +31,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(STEPS)
 def test_everybody_gets_what_the_reference_says(steps: list[tuple[str, Any]]) -> None:
     check(steps)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.broker.inside import event, ids_of, opened, publish, run, subscribe
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from tests.broker.truncated import Target, publish_numbers
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.sequencing.request_group import Published
@@ -105,7 +105,7 @@ def test_over_http_a_pull_gets_410_a_stream_and_a_socket_a_gap(tmp_path: Path) -
         idle = client.create("data.n = -1")["id"]
         while True:
             client.publish([{"n": n, "padding": "x" * 500} for n in range(100)])
-            if "whimbrel_log_floor_offset 0.0" not in httpx.get(f"{process.url}/metrics", trust_env=False).text:
+            if "whimbrel_log_floor_offset 0.0" not in httpx.get(f"{process.url}/metrics", **PLAIN).text:
                 break
         assert client.pull(idle) == []
         with pytest.raises(Gone) as gone:
@@ -115,7 +115,7 @@ def test_over_http_a_pull_gets_410_a_stream_and_a_socket_a_gap(tmp_path: Path) -
         message = next(iter(client.subscribe(id=id)))
         assert message.gap is not None and message.gap >= first and message.offset >= first
         assert _first_frame(process.url, id)["gap"]["first"] >= first
-        found = httpx.get(f"{process.url}/metrics", trust_env=False).text
+        found = httpx.get(f"{process.url}/metrics", **PLAIN).text
         assert 'whimbrel_gaps_total{protocol="pull"} 1.0' in found and 'whimbrel_gaps_total{protocol="ws"} 1.0' in found
 
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.broker.inside import event, ids_of, opened, publish, run, subscribe
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from whimbrel.broker.requests.context_schema import ANNOUNCEMENT, load_schema
 from whimbrel.broker.requests.errors import BrokerError, Conflict, Forbidden, NotFound
 from whimbrel.broker.requests.schema_extensions import ExtensionRefused, read_extensions
@@ -224,7 +224,7 @@ def shop(tmp_path: Path, file: Path) -> Iterator[BrokerProcess]:
 
 
 def test_over_http(shop: BrokerProcess) -> None:
-    with httpx.Client(base_url=shop.url, timeout=60, trust_env=False) as http:
+    with httpx.Client(base_url=shop.url, timeout=60, **PLAIN) as http:
         found = http.get("/schema")
         assert found.json()["types"]["antiques"]["data.price"] == "mandatory"
         assert http.get("/schema", headers={"if-none-match": found.headers["etag"]}).status_code == 304
@@ -250,7 +250,7 @@ def test_only_the_scope_schema_extends(tmp_path: Path, file: Path) -> None:
     made = run(tokens)
     with (
         BrokerProcess(tmp_path / "data", schema=str(file)) as process,
-        httpx.Client(base_url=process.url, timeout=60, trust_env=False) as http,
+        httpx.Client(base_url=process.url, timeout=60, **PLAIN) as http,
     ):
         for name, token in made.items():
             headers = {"authorization": f"Bearer {token}"}
@@ -270,7 +270,7 @@ def test_extensions_under_load_survive_kills(tmp_path: Path, file: Path) -> None
 
     def work(number: int) -> None:
         count = 0
-        with httpx.Client(base_url=process.url, timeout=20, trust_env=False) as http:
+        with httpx.Client(base_url=process.url, timeout=20, **PLAIN) as http:
             while not stop.is_set():
                 name = f"w{number}n{count}"
                 body = {"extensions": [{**DEALER, "name": f"data.{name}"}, {**OF_DEALER, "attribute": f"data.{name}"}]}
@@ -309,7 +309,7 @@ def test_extensions_under_load_survive_kills(tmp_path: Path, file: Path) -> None
         for thread in threads:
             thread.join()
     try:
-        with httpx.Client(base_url=process.url, timeout=20, trust_env=False) as http:
+        with httpx.Client(base_url=process.url, timeout=20, **PLAIN) as http:
             schema = http.get("/schema").json()
             told = http.post("/subscriptions", json={"types": [ANNOUNCEMENT], "start": "beginning"}).json()["id"]
             announced_offsets: set[int] = set()

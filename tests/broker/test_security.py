@@ -12,7 +12,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from tests.broker.test_http import cloud_event, messages, subscribe
 
 
@@ -32,7 +32,7 @@ class Callers:
 
     def of(self, token: str | None) -> httpx.Client:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        client = httpx.Client(base_url=self.process.url, headers=headers, timeout=120, trust_env=False)
+        client = httpx.Client(base_url=self.process.url, headers=headers, timeout=120, **PLAIN)
         self._open.append(client)
         return client
 
@@ -68,9 +68,9 @@ def test_scopes(callers: Callers) -> None:
 )
 def test_bad_tokens_are_refused(callers: Callers, header: str) -> None:
     headers = {"authorization": header} if header else {}
-    answer = httpx.get(f"{callers.process.url}/subscriptions", headers=headers, trust_env=False)
+    answer = httpx.get(f"{callers.process.url}/subscriptions", headers=headers, **PLAIN)
     assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
-    assert httpx.get(f"{callers.process.url}/healthz", trust_env=False).status_code == 200
+    assert httpx.get(f"{callers.process.url}/healthz", **PLAIN).status_code == 200
 
 
 def test_secrets_are_shown_once_and_stored_as_digests(callers: Callers, capfd: pytest.CaptureFixture[str]) -> None:
@@ -270,7 +270,7 @@ def test_revoking_an_admin_ends_what_it_reads_of_others(callers: Callers) -> Non
 def test_the_first_token_ends_what_anybody_reads(tmp_path: Path) -> None:
     with (
         BrokerProcess(tmp_path) as process,
-        httpx.Client(base_url=process.url, timeout=20, trust_env=False) as http,
+        httpx.Client(base_url=process.url, timeout=20, **PLAIN) as http,
         http.stream("GET", "/stream") as stream,
     ):
         pieces = stream.iter_raw()
@@ -300,7 +300,7 @@ def test_events_and_costs_are_limited(tmp_path: Path) -> None:
     limits = {"events_per_second": 1.0, "filter_nanoseconds": 300.0, "token_nanoseconds": 300.0}
     with (
         BrokerProcess(tmp_path, **limits) as process,
-        httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http,
+        httpx.Client(base_url=process.url, timeout=120, **PLAIN) as http,
     ):
         expensive = " OR ".join(f"data.a{n} != {n}" for n in range(1_000))  # some 600 ns
         for path in ("/subscriptions", "/subscriptions/import"):
@@ -328,7 +328,7 @@ def test_events_and_costs_are_limited(tmp_path: Path) -> None:
 def test_filters_that_python_must_try_on_every_event_are_limited_by_default(tmp_path: Path) -> None:
     with (
         BrokerProcess(tmp_path) as process,
-        httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http,
+        httpx.Client(base_url=process.url, timeout=120, **PLAIN) as http,
     ):
         regexes = [f"(?i)[ab]{{{1 + n % 50}}}[0-9]{{{1 + n // 50}}}" for n in range(4_000)]  # they want no letter
         lines = [json.dumps({"filter": f"data.name RLIKE '{regex}'"}) for regex in regexes]
@@ -341,7 +341,7 @@ def test_filters_that_python_must_try_on_every_event_are_limited_by_default(tmp_
 
 def test_requests_are_limited(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, requests_per_second=0.5) as process:
-        found = [httpx.get(f"{process.url}/subscriptions", trust_env=False) for _ in range(20)]
+        found = [httpx.get(f"{process.url}/subscriptions", **PLAIN) for _ in range(20)]
         assert {one.status_code for one in found} == {200, 429}
         refused = next(one for one in found if one.status_code == 429)
         assert int(refused.headers["retry-after"]) >= 1

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 
 EVENTS, BATCH, PADDING = 600, 50, "x" * 4_000
 _ID = re.compile(rb"id: (\d+)\n")
@@ -79,7 +79,7 @@ def slow_and_fast(directory: Path, streams: int, growth: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4 * streams)), hard))
     with (
         BrokerProcess(directory) as process,
-        httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http,
+        httpx.Client(base_url=process.url, timeout=120, **PLAIN) as http,
     ):
         ids = [http.post("/subscriptions", json={"filter": "TRUE"}).json()["id"] for _ in range(streams // 5)]
         paths = [f"/subscriptions/{id}/stream" for id in ids] + ["/stream?filter=TRUE"] * (streams - len(ids))
@@ -96,7 +96,7 @@ def slow_and_fast(directory: Path, streams: int, growth: int) -> None:
                 await asyncio.sleep(0.05)
             before = resident(process)
             offsets: list[int] = []
-            async with httpx.AsyncClient(base_url=process.url, timeout=120, trust_env=False) as publisher:
+            async with httpx.AsyncClient(base_url=process.url, timeout=120, **PLAIN) as publisher:
                 for first in range(0, EVENTS, BATCH):
                     offsets += await publish(publisher, first)
                     while any(len(one.offsets) < len(offsets) for one in readers):

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from tests.broker.inside import event, opened, publish, run, subscribe
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from tests.broker.test_http import subscribe as create
 from whimbrel.broker.delivery.streaming import follow
 from whimbrel.broker.requests.errors import Truncated
@@ -208,7 +208,7 @@ def test_bad_frames_close_only_their_own_connection(frame: str | bytes) -> None:
         with pytest.raises(ConnectionClosed):  # noqa: PT012
             while True:
                 ws.recv(20)
-    assert httpx.get(f"{process.url}/healthz", trust_env=False).status_code == 200
+    assert httpx.get(f"{process.url}/healthz", **PLAIN).status_code == 200
 
 
 _shared: list[tuple[BrokerProcess, str]] = []
@@ -234,7 +234,7 @@ def test_slow_readers_do_not_slow_others_and_memory_is_bounded(tmp_path: Path) -
     """Many streams that match everything, some of which never read: publishes go on, the others get all of it."""
     with (
         BrokerProcess(tmp_path) as process,
-        httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http,
+        httpx.Client(base_url=process.url, timeout=120, **PLAIN) as http,
         contextlib.ExitStack() as stack,
     ):
         http.post("/events", json={"n": -1})

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.broker.certificates import Certificates, make_certificates
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from whimbrel.cli.main import app
 from whimbrel.client import AsyncClient, BadAuthority, Client, Unreachable
 
@@ -51,7 +51,7 @@ def test_without_it_nothing_is_sent(broker: BrokerProcess, certificates: Certifi
         with Client(broker.url, ca=ca, attempts=1) as client, pytest.raises(Unreachable, match="certificate"):
             client.publish({"a": 1})
     with pytest.raises(httpx.TransportError):  # not in plain text
-        httpx.get(broker.url.replace("https", "http"), trust_env=False)
+        httpx.get(broker.url.replace("https", "http"), **PLAIN)
     with pytest.raises(BadAuthority, match=r"No such file .* - at .*missing\.pem"):
         Client(broker.url, ca=tmp_path / "missing.pem")
     with pytest.raises(BadAuthority, match="PEM"):

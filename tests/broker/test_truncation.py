@@ -13,6 +13,7 @@ from tests.broker.inside import event, ids_of, opened, publish, replace, run, su
 from tests.broker.test_publications import subscribe as on_publications
 from tests.broker.test_publications import update
 from tests.broker.truncated import Target, publish_numbers
+from whimbrel.broker.lists.run_set import RunSet
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.sequencing.request_group import Published
@@ -111,7 +112,7 @@ def test_no_fold_is_passed(tmp_path: Path, target: Target) -> None:
 
 def test_a_fold_has_a_name_of_its_own() -> None:
     stamps = FoldStamps()
-    assert stamps.lowest() is None
+    assert stamps.lowest() == 0
     stamps.join("store", lambda: 5)
     stamps.join("spaces", lambda: 3)
     assert stamps.lowest() == 3 and stamps.offsets() == {"store": 5, "spaces": 3}
@@ -161,6 +162,27 @@ def test_ended_versions_go_and_the_index_stays_right(
             assert await ids_of(broker, held, offsets[5]) == [str(n) for n in range(10, 21)]
         async with opened(tmp_path) as broker:
             assert list(broker.index) == [held.number]
+
+    run(work)
+
+
+def test_a_reader_is_told_of_a_truncation_right_before_its_search(
+    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            held = await subscribe(broker, "TRUE")
+            offsets = await publish_numbers(broker, 0, 20)
+            find, loop = RunSet.find, asyncio.get_running_loop()
+
+            def truncate_and_find(lists: RunSet, *arguments: int) -> object:
+                asyncio.run_coroutine_threadsafe(target.reach(broker, offsets[10]), loop).result()
+                return find(lists, *arguments)
+
+            monkeypatch.setattr(RunSet, "find", truncate_and_find)
+            with pytest.raises(Truncated) as gap:
+                await broker.runtime.in_thread(broker.messages.read, held, Cursor(offsets[2]), 5)
+            assert gap.value.first == offsets[10]
 
     run(work)
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.broker.peering.overlays import until
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from tests.broker.test_streams import streamed
 from whimbrel.client import Client, Refused
 
@@ -101,7 +101,7 @@ def test_a_stream_is_told_what_a_durable_subscription_is(http: httpx.Client, cli
 def test_rules_hide_states_and_a_tenant_sees_its_own(tmp_path: Path) -> None:
     with (
         BrokerProcess(tmp_path) as broker,
-        httpx.Client(base_url=broker.url, timeout=60, trust_env=False) as http,
+        httpx.Client(base_url=broker.url, timeout=60, **PLAIN) as http,
     ):
         check_rules(broker, http)
 
@@ -133,3 +133,12 @@ def test_what_a_stream_cannot_be_about(http: httpx.Client, client: Client) -> No
         next(client.subscribe("TRUE", on="nothing"))
     with streamed(http, "/stream?on=publications&filter=FALSE") as events:
         assert events is not None
+
+
+def test_a_broker_with_publications_never_loads_pandas(broker: BrokerProcess, client: Client) -> None:
+    client.publications.put("oven", {"heat": 31})
+    made = client.create("heat > 30", on="publications", outer="heat > 25", dwell=60)
+    client.publications.patch("oven", {"heat": 20})
+    next(client.subscribe("heat < 30", on="publications"))
+    assert [message.event["type"] for message in client.pull(made["id"])] == ["whimbrel.enter"]
+    assert "/pandas/" not in Path(f"/proc/{broker.process.pid}/maps").read_text()

@@ -43,7 +43,7 @@ def test_lists_in_every_attribute_of_a_key() -> None:
 
 
 def test_long_lists_in_filters() -> None:
-    members = ", ".join(str(3 * n) for n in range(10_000))
+    members = ", ".join(str(3 * n) for n in range(1_500))
     texts = [
         f"a IN ({members})",
         f"a NOT IN ({members})",
@@ -54,7 +54,7 @@ def test_long_lists_in_filters() -> None:
     kept = {id: Filter.parse(text) for id, text in enumerate(texts)}
     index = Index()
     index.add_many(kept.items())
-    all_of_them = [3 * n for n in range(10_000)]
+    all_of_them = [3 * n for n in range(1_500)]
     batch = [
         {"a": 3},
         {"a": 4},

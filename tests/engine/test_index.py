@@ -21,7 +21,7 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live import segment_set as engine
 from whimbrel.engine.live.head import EVALUATE_NS
 from whimbrel.engine.matching.workspace import Workspace
-from whimbrel.matchers.checks import CHECKS, Check
+from whimbrel.matchers.shared.checks import CHECKS, Check
 from whimbrel.model.errors import FilterWarning
 from whimbrel.model.event import Event
 from whimbrel.model.matcher import Matcher
@@ -91,7 +91,7 @@ def test_conformance(check: Check) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_conformance_without_a_head(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "HEAD", 1)
+    monkeypatch.setattr(engine, "HEAD_SIZE", 1)
     check(Index)
 
 

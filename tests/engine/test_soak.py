@@ -142,7 +142,7 @@ def _run(seed: int, directory: Path, seconds: float) -> int:
 def test_readers_see_one_moment_whatever_the_writer_does(
     seeds: range, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "HEAD", 8)
+    monkeypatch.setattr(engine, "HEAD_SIZE", 8)
     monkeypatch.setattr(engine, "HEAD_NS", 3 * EVALUATE_NS)
     monkeypatch.setattr(engine, "FANOUT", 3)
     for seed in seeds:

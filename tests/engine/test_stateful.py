@@ -54,12 +54,12 @@ class Subscriptions(RuleBasedStateMachine):
     @initialize(ids=st.sampled_from(IDS), head=st.sampled_from([1, 3, 1_024]), checked=st.sampled_from([0, 2, 32]))
     def choose_ids_and_sizes(self, ids: list[Id], head: int, checked: int) -> None:
         self.ids = ids
-        self.before = engine.HEAD, engine.HEAD_NS, engine.FANOUT
-        engine.HEAD, engine.HEAD_NS, engine.FANOUT = head, checked * EVALUATE_NS, 3
+        self.before = engine.HEAD_SIZE, engine.HEAD_NS, engine.FANOUT
+        engine.HEAD_SIZE, engine.HEAD_NS, engine.FANOUT = head, checked * EVALUATE_NS, 3
 
     def teardown(self) -> None:
         if hasattr(self, "before"):
-            engine.HEAD, engine.HEAD_NS, engine.FANOUT = self.before
+            engine.HEAD_SIZE, engine.HEAD_NS, engine.FANOUT = self.before
         wait_for_merges(self.index)
         shutil.rmtree(self.directory)
 
@@ -193,7 +193,7 @@ TestSubscriptions.settings = settings(max_examples=25, stateful_step_count=25)
 
 
 def test_segments_are_merged_in_the_background_while_all_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "HEAD", 16)
+    monkeypatch.setattr(engine, "HEAD_SIZE", 16)
     index = Index()
     kept: dict[Any, Filter] = {}
     batch = [{"a": n, "b": "xy"[n % 2]} for n in range(6)]
@@ -216,7 +216,7 @@ def test_segments_are_merged_in_the_background_while_all_goes_on(monkeypatch: py
 
 
 def test_a_merge_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "HEAD", 4)
+    monkeypatch.setattr(engine, "HEAD_SIZE", 4)
     monkeypatch.setattr(engine.threading, "excepthook", lambda _: None)
     merged = engine.Segment.merged
     index = Index()

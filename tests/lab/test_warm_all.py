@@ -32,8 +32,8 @@ warm_all._overlay()
 before = compiled()
 for form in LOAD_FORMS:
     source = Random(form.name)
-    texts = [form.filter.format_map(SourceFields(source)) for _ in range(300)]
-    for ids in (range(300), map(str, range(300))):
+    texts = [form.filter.format_map(SourceFields(source)) for _ in range(100)]
+    for ids in (range(100), map(str, range(100))):
         index = Index()
         index.add_many(list(zip(ids, texts)))
         index.merge()

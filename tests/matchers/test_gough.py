@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from whimbrel.matchers import gough as gough_module
 from whimbrel.matchers.gough import Gough
-from whimbrel.matchers.option_checks import MatcherOptionError
+from whimbrel.matchers.shared.option_checks import MatcherOptionError
 from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit
@@ -150,7 +150,7 @@ def test_removal_leaves_no_garbage() -> None:
     gough._check()
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_random_adds_and_removes_keep_structure_and_answers(seed: int) -> None:
     random = Random(seed)

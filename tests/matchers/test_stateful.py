@@ -1,8 +1,7 @@
-"""Matchers over time: add, remove, replace and match in any order, against a dict of filters."""
+"""Matchers over time: every change and every match in any order, against a dict of filters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,27 +16,25 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-import whimbrel
 from tests.strategies import events, filters
 from whimbrel import Filter
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId, UnsupportedEvent, UnsupportedFilter
 
 Id = int | str
-IDS: list[list[Id]] = [["", "x", "y", "\U0001f600", "1"], [0, 1, -1, 2**63 - 1, -(2**63)]]
-FACTORIES: dict[str, Callable[[], Any]] = {
-    **{name: lambda name=name: make(name) for name in MATCHERS},  # type: ignore[misc]
-    "index": whimbrel.Index,
-}
-places = st.integers(0, 4)
+IDS: list[list[Id]] = [
+    ["", "x", "y", "\U0001f600", "1", "2", "3", "4"],
+    [0, 1, -1, 2**63 - 1, -(2**63), 2, 3, 4],
+]
+places = st.integers(0, 7)
 
 
 class Subscriptions(RuleBasedStateMachine):
     """The public methods of a matcher, and a dict that does the same without one."""
 
-    def __init__(self, factory: Callable[[], Any]) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__()
-        self.matcher = factory()
+        self.matcher: Any = make(name)
         self.kept: dict[Id, Filter] = {}
         self.was_filled = False
 
@@ -58,6 +55,26 @@ class Subscriptions(RuleBasedStateMachine):
             return
         self.kept[id] = filter
         self.was_filled = True
+
+    @rule(data=st.data(), as_texts=st.booleans())
+    def add_many(self, data: st.DataObject, as_texts: bool) -> None:
+        matcher = self.matcher
+        load = {
+            self.ids[place]: filter
+            for place, filter in data.draw(st.dictionaries(places, filters)).items()
+            if all(matcher.capabilities.supports(one) for one in filter.conjunctions)
+        }
+        pairs = [(id, str(filter) if as_texts else filter) for id, filter in load.items()]
+        if load.keys() & self.kept.keys():
+            with pytest.raises(DuplicateId):
+                matcher.add_many(pairs)
+            return
+        try:
+            matcher.add_many(pairs)
+        except UnsupportedFilter:  # for a reason that capabilities do not tell
+            return
+        self.kept |= load
+        self.was_filled = self.was_filled or bool(load)
 
     @rule(place=places)
     def remove(self, place: int) -> None:
@@ -123,14 +140,17 @@ class Subscriptions(RuleBasedStateMachine):
         self.matcher._check()
 
 
-@pytest.mark.parametrize("name", FACTORIES)
+def run(name: str, max_examples: int, steps: int) -> None:
+    chosen = settings(max_examples=max_examples, stateful_step_count=steps)
+    run_state_machine_as_test(lambda: Subscriptions(name), settings=chosen)
+
+
+@pytest.mark.parametrize("name", MATCHERS)
 def test_any_order_of_changes_and_matches(name: str) -> None:
-    profile = settings()
-    run_state_machine_as_test(
-        lambda: Subscriptions(FACTORIES[name]),
-        settings=settings(
-            profile,
-            max_examples=max(5, profile.max_examples // 6),
-            stateful_step_count=max(20, profile.stateful_step_count // 4),
-        ),
-    )
+    run(name, max_examples=15, steps=20)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", MATCHERS)
+def test_long_runs(name: str) -> None:
+    run(name, max_examples=200, steps=100)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import events, filters
-from whimbrel import Filter, Index
+from whimbrel import Filter
+from whimbrel.matchers import make
 from whimbrel.model.event import Event
 from whimbrel.model.explain import ConstraintExplanation, explain
 from whimbrel.model.near_misses import near_misses
@@ -111,7 +112,7 @@ def test_text_stays_on_its_line_and_short() -> None:
 
 
 def test_near_misses_rank_by_failures_and_then_by_order() -> None:
-    index = Index()
+    index = make("naive")
     index.add("two", "a = 2 AND b = 2")
     index.add("one", "a = 1 AND b = 2")
     index.add("never", "a = 1 AND a = 2")

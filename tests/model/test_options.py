@@ -11,7 +11,7 @@ import pytest
 
 from whimbrel import Filter, Index, Schema, WhimbrelError
 from whimbrel.matchers import make
-from whimbrel.matchers.option_checks import MatcherOptionError, UnknownMatcher
+from whimbrel.matchers.shared.option_checks import MatcherOptionError, UnknownMatcher
 from whimbrel.model.errors import NamesError, OptionError, UnknownDialect
 
 ANY: Any = None

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.readers import csv_table
@@ -35,7 +35,6 @@ def read(content: bytes) -> tuple[dict[int, dict[str, Any]], set[int]]:
     return rows, refused
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=30))
 def test_rows_that_are_not_too_long_are_read_with_their_numbers(table: list[tuple[str, str]]) -> None:
     text = io.StringIO(newline="")
@@ -64,7 +63,7 @@ def test_a_pass_that_has_ended_moves_the_stream_no_more() -> None:
 
 
 def test_one_huge_cell_loses_one_row_however_it_is_written() -> None:
-    for huge in (b"z" * 3_000_000, b'"' + b"z\n" * 1_500_000 + b'"', b'"' + b'z""' * 1_000_000 + b'"'):
+    for huge in (b"z" * 3_000_000, b'"' + (b"z" * 99 + b"\n") * 30_000 + b'"', b'"' + b'z""' * 1_000_000 + b'"'):
         rows, refused = read(b"price,name\n1,a\n2," + huge + b"\n\n3,c\n")
         assert refused == {1} and [row["price"] for row in rows.values()] == [1, 3] and list(rows) == [0, 2]
     rows, refused = read(b'price,name\n1,a\n2,"' + b"z" * 3_000_000)

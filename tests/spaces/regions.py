@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from whimbrel.model.values import Timestamp
 from whimbrel.spaces import Interval
-from whimbrel.spaces.interval import ENDS
+from whimbrel.spaces.dimensions.interval import ENDS
 
 SPACES: list[dict[str, dict[str, str]]] = [
     {"line": {"x": "number"}},

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.spaces.model import Model
 from tests.spaces.regions import SPACES, regions
 from whimbrel.spaces import Notification, Notifications, SubjectSpaces
+from whimbrel.spaces.dimensions.interval import Interval
 from whimbrel.spaces.index import ordered_lists
-from whimbrel.spaces.interval import Interval
 
 KEYS = ["a", "b", "c", 7, -1]
 keys = st.sampled_from(KEYS)

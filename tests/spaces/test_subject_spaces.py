@@ -27,8 +27,8 @@ from whimbrel.spaces import (
     UnknownDimension,
     UnknownKey,
     UnknownSpace,
-    strings,
 )
+from whimbrel.spaces.dimensions import strings
 
 
 def enter(subscription: Any, publication: Any) -> Notification:

@@ -84,12 +84,12 @@ def test_objects_are_not_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("mask", [0x01, 0x80])
-def test_a_change_of_any_byte_of_a_file_is_refused(tmp_path: Path, mask: int) -> None:
+def test_a_change_of_any_byte_of_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_file(path, ARRAYS, META)
     content = path.read_bytes()
     for at in range(len(content)):
+        mask = 0x80 if at % 2 else 0x01
         path.write_bytes(content[:at] + bytes([content[at] ^ mask]) + content[at + 1 :])
         with pytest.raises(SavedIndexError):
             open_file(path)
@@ -106,18 +106,17 @@ def test_two_words_that_change_places_are_refused(tmp_path: Path) -> None:
             open_file(path)
 
 
-@pytest.mark.parametrize("verify", [True, False])
-def test_a_file_of_any_other_length_is_refused(tmp_path: Path, verify: bool) -> None:
+def test_a_file_of_any_other_length_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_file(path, ARRAYS, META)
     content = path.read_bytes()
     for length in range(len(content)):
         path.write_bytes(content[:length])
         with pytest.raises(CorruptIndex):
-            open_file(path, verify)
+            open_file(path, verify=length % 2 == 0)
     path.write_bytes(content + b"\0")
     with pytest.raises(CorruptIndex, match="bytes instead of"):
-        open_file(path, verify)
+        open_file(path, verify=False)
 
 
 @pytest.mark.parametrize("content", [b"PAR1" + b"\0" * 100, b"{}", b"W", b"WHIMBREm" + b"\0" * 100])

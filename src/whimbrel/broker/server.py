@@ -20,6 +20,8 @@ from typing import Any
 import uvicorn
 import uvloop
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 
 from whimbrel.broker.http.app import application
 from whimbrel.broker.http.exchange import RequestTimeout, error_answer
@@ -129,6 +131,17 @@ def _too_long() -> HeadTooLarge:
     return HeadTooLarge(f"Expected a head, and trailers, of at most {HEADER_BYTES:,} bytes")
 
 
+class StoppableSocket(WebSocketsSansIOProtocol):
+    """A WebSocket that can be shut down while its client closes it: uvicorn's own raises, which would end the stop."""
+
+    def shutdown(self) -> None:
+        """Close the connection; the rest of what was to be sent is dropped if the client has closed."""
+        try:
+            super().shutdown()
+        except InvalidState:
+            self.transport.abort()
+
+
 def serve(settings: Settings, started: Callable[[str], None] | None = None) -> int:
     """Serve until a signal comes. `started` gets the address. Returns the exit status."""
     configure_logs(settings.log, settings.log_level)
@@ -165,7 +178,7 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
         config = uvicorn.Config(
             application(broker, peering, connector),
             http=type("Protocol", (GuardedProtocol,), {"settings": settings}),
-            ws="websockets-sansio",
+            ws=StoppableSocket,
             ws_max_size=64 << 10,
             ws_per_message_deflate=False,
             lifespan="off",
@@ -180,7 +193,8 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
         try:
             config.load()
         except OSError as error:
-            raise BadSettings(f"Expected a certificate and its key in PEM, but: {error}") from None
+            files = f"{settings.tls_certificate!r} and {settings.tls_key!r}"
+            raise BadSettings(f"Expected a certificate and its key in PEM, but got {files}: {error.strerror}") from None
         server = StoppingServer(config, broker, peering)
         _spare_the_collector()
         scheme = "https" if settings.tls_certificate else "http"

@@ -17,15 +17,7 @@ if find_spec("httpx") is None:
     raise MissingExtra("httpx", "broker")
 
 from whimbrel.client.asynchronous import AsyncClient
-from whimbrel.client.errors import (
-    BadAuthority,
-    ClientError,
-    Gone,
-    PublisherClosed,
-    Refused,
-    StreamEnded,
-    Unreachable,
-)
+from whimbrel.client.errors import BadAuthority, ClientError, Gone, PublisherClosed, Refused, StreamEnded, Unreachable
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.synchronous import Client
 from whimbrel.client.threaded_publisher import ThreadedPublisher

@@ -15,10 +15,10 @@ import msgspec
 from whimbrel.client import wire
 from whimbrel.client.errors import Refused, Unreachable
 from whimbrel.client.following import Following
-from whimbrel.client.keyed import AsyncKeyedPublications, AsyncKeyedSpace
+from whimbrel.client.keyed import AsyncKeyedPublications, AsyncKeyedSpace, pages
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.trust import trusted
-from whimbrel.client.wire import Call, Event, Message, PublishResult
+from whimbrel.client.wire import Call, Event, Message, PublishResult, subscription_path
 
 STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
 """Heartbeats come more often than that."""
@@ -40,7 +40,7 @@ class AsyncClient:
         self._source = source
         self._attempts = attempts
         self._timeout = timeout
-        self._open({} if token is None else {"authorization": f"Bearer {token}"}, trusted(tls, ca))
+        self._open({} if token is None else {"authorization": f"Bearer {token}"}, trusted(url, tls, ca))
 
     async def __aenter__(self) -> Self:
         return self
@@ -71,7 +71,7 @@ class AsyncClient:
         many = [events] if isinstance(events, Mapping) else events
         results: list[PublishResult] = []
         for batch in wire.batches(wire.as_cloud_event(event, self._source) for event in many):
-            results += wire.published(await self.call(wire.publish(batch)))
+            results += msgspec.json.decode(await self.call(wire.publish(batch)), type=wire.PublishResults).results
         return results
 
     @property
@@ -89,47 +89,52 @@ class AsyncClient:
 
     async def create(self, /, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Create a durable subscription; `fields` are those of the API."""
-        return await self._object(wire.create(filter, fields))
+        return await self._object(wire.post("/subscriptions", wire.asked(filter, fields)))
 
     async def read(self, id: str) -> dict[str, Any]:
         """A subscription with its cursor and its lag."""
-        return await self._object(wire.get(wire.subscription_path(id)))
+        return await self._object(wire.get(subscription_path(id)))
 
     async def replace(
         self, /, id: str, filter: str | None = None, version: str | None = None, **fields: Any
     ) -> dict[str, Any]:
         """Give a subscription another filter; with a `version`, only if that is still the present one."""
-        return await self._object(wire.replace(id, filter, fields, version))
+        call = wire.put(subscription_path(id), wire.asked(filter, fields))
+        if version is not None:  # it is not sent again: the first try may have made another version
+            call = call._replace(headers={**call.headers, "if-match": f'"{version}"'}, repeatable=False)
+        return await self._object(call)
 
     async def delete(self, id: str) -> None:
         """End a subscription."""
-        await self.call(wire.delete(id))
+        await self.call(wire.delete(subscription_path(id)))
 
     async def list(self, /, **query: str) -> AsyncGenerator[dict[str, Any], None]:
         """All subscriptions that fulfil the query: protocol, source, type, owner, contains."""
-        after: str | None = ""
-        while after is not None:
-            page = await self._object(wire.listing(after, query))
-            for one in page["subscriptions"]:
-                yield one
-            after = page["next"]
+        async for one in pages(self, "/subscriptions", "subscriptions", query):
+            yield one
 
     async def import_many(self, subscriptions: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
         """Create at most 20,000 subscriptions: the id or the error of each."""
-        return await self._objects(wire.import_many(subscriptions), "results")
+        return await self._objects(wire.lines("/subscriptions/import", subscriptions), "results")
 
     async def validate(self, /, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Whether a subscription would be taken, and what its filter means and costs."""
-        return await self._object(wire.about("validate", wire.asked(filter, fields)))
+        return await self._object(wire.ask("/subscriptions/validate", wire.asked(filter, fields)))
 
     async def explain(self, event: Event | int, filter: str | None = None, id: str | None = None) -> dict[str, Any]:
         """Why an event, or the one at an offset, matches a filter or a subscription, or why not."""
-        return await self._object(wire.about("explain", wire.named(event, filter), id))
+        path = "/subscriptions" if id is None else subscription_path(id)
+        return await self._object(wire.ask(f"{path}/explain", wire.named(event, filter)))
 
     async def near_misses(self, event: Event | int, limit: int = 10) -> Sequence[dict[str, Any]]:
         """The subscriptions that an event, or the one at an offset, almost matches."""
-        call = wire.about("near-misses", {**wire.named(event, None), "limit": limit})
-        return await self._objects(call, "near_misses")
+        body = {**wire.named(event, None), "limit": limit}
+        return await self._objects(wire.ask("/subscriptions/near-misses", body), "near_misses")
+
+    async def preview(self, filter: str, limit: int = 20, events: int = 10_000) -> dict[str, Any]:
+        """What a filter would have matched among the newest stored events."""
+        query = {"limit": str(limit), "events": str(events)}
+        return await self._object(wire.ask("/subscriptions/preview", {"filter": filter}, query))
 
     async def schema(self) -> dict[str, Any]:
         """The broker's schema, extensions included, as a document."""
@@ -137,34 +142,34 @@ class AsyncClient:
 
     async def schema_view(self, types: Sequence[str]) -> dict[str, Any]:
         """What an event of all of these types must and may have."""
-        return await self._object(wire.schema_view(types))
+        return await self._object(wire.get("/schema/views", {"types": ",".join(types)}))
 
     async def extend_schema(self, extensions: Sequence[Mapping[str, Any]]) -> Sequence[int | None]:
         """Extend the schema, by all or none; the offset of each extension, None if it was there already."""
-        offsets: Sequence[int | None] = (await self._object(wire.extend_schema(extensions)))["offsets"]
+        # The same extensions again change nothing.
+        call = wire.post("/schema/extensions", {"extensions": extensions}, repeatable=True)
+        offsets: Sequence[int | None] = (await self._object(call))["offsets"]
         return offsets
-
-    async def preview(self, filter: str, limit: int = 20, events: int = 10_000) -> dict[str, Any]:
-        """What a filter would have matched among the newest stored events."""
-        query = {"limit": str(limit), "events": str(events)}
-        return await self._object(wire.about("preview", {"filter": filter}, query=query))
 
     async def pull(
         self, id: str, after: str | int | None = None, limit: int = 100, wait: float = 0.0
     ) -> Sequence[Message]:
         """Messages behind a cursor (default: the acknowledged one), waiting up to `wait` seconds for the first."""
+        query = {"limit": str(limit), "wait": f"{wait:g}"} | ({} if after is None else {"after": str(after)})
+        call = wire.get(f"{subscription_path(id)}/messages", query)._replace(patience=wait)
         while True:
-            pulled = wire.pulled(await self.call(wire.pull(id, after, limit, wait)))
+            pulled = msgspec.json.decode(await self.call(call), type=wire.Pulled)
             if pulled.messages or pulled.complete:
                 return pulled.messages
 
     async def acknowledge(self, id: str, cursor: str | int) -> None:
         """Acknowledge the messages up to a cursor."""
-        await self.call(wire.acknowledge(id, cursor))
+        await self.call(wire.post(f"{subscription_path(id)}/ack", {"cursor": str(cursor)}, repeatable=True))
 
     async def rotate(self, id: str, secret: str | None = None, keep: int = 86_400) -> str:
         """Sign a webhook with another secret, and return it; the former one signs too for `keep` seconds."""
-        return str((await self._object(wire.rotate(id, secret, keep)))["secret"])
+        body = {"keep": keep} | ({} if secret is None else {"secret": secret})
+        return str((await self._object(wire.post(f"{subscription_path(id)}/rotate", body)))["secret"])
 
     async def enable(self, id: str) -> None:
         """Deliver to the sink of a subscription again, now."""
@@ -180,11 +185,12 @@ class AsyncClient:
 
     async def attempts(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
         """The newest requests to a sink, the last one first."""
-        return await self._objects(wire.webhook_page(id, "attempts", limit), "attempts")
+        return await self._objects(wire.get(f"{subscription_path(id)}/attempts", {"limit": str(limit)}), "attempts")
 
     async def undelivered(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
         """The deliveries to a sink that were given up."""
-        return await self._objects(wire.webhook_page(id, "dead-letters", limit), "dead_letters")
+        call = wire.get(f"{subscription_path(id)}/dead-letters", {"limit": str(limit)})
+        return await self._objects(call, "dead_letters")
 
     async def redeliver(self, id: str, number: int) -> dict[str, Any]:
         """Send a delivery that was given up again: what its receiver said."""
@@ -201,7 +207,8 @@ class AsyncClient:
         filter is about publications: each connection begins with those that match already, and with `leave` it is told
         of those that cease to. StreamEnded if the broker ends the stream for good.
         """
-        following = Following(filter, id, after, {"dialect": dialect, "policy": policy, **wire.watched(on, leave)})
+        options = {"dialect": dialect, "policy": policy, "on": on, "leave": "true" if leave else None}
+        following = Following(filter, id, after, options)
         while True:
             refused: Mapping[str, str] = {}
             try:

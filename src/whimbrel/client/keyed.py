@@ -25,6 +25,18 @@ class AsyncCaller(Protocol):
         """Send a request and return the answer's content."""
 
 
+async def pages(
+    caller: AsyncCaller, path: str, name: str, query: Mapping[str, str] = {}
+) -> AsyncGenerator[dict[str, Any], None]:
+    """All items of a list that comes in pages, each with the items under a name."""
+    after: str | None = ""
+    while after is not None:
+        page = msgspec.json.decode(await caller.call(wire.get(path, {**query, "after": after, "limit": "1000"})))
+        for one in page[name]:
+            yield one
+        after = page["next"]
+
+
 def _offset(content: bytes) -> int:
     offset: int = msgspec.json.decode(content)["offset"]
     return offset
@@ -50,7 +62,7 @@ class AsyncKeyedPublications:
 
     async def delete(self, key: str) -> int:
         """Delete a publication, and return the offset of that."""
-        return _offset(await self._caller.call(Call("DELETE", self._one(key), repeatable=False)))
+        return _offset(await self._caller.call(wire.delete(self._one(key))))
 
     async def get(self, key: str) -> dict[str, Any]:
         """A publication: key, offset, time, state."""
@@ -59,19 +71,13 @@ class AsyncKeyedPublications:
 
     async def list(self) -> AsyncGenerator[dict[str, Any], None]:
         """All publications, in the order of their keys."""
-        after: str | None = ""
-        while after is not None:
-            call = Call("GET", self._path, query={"after": after, "limit": "1000"})
-            page = msgspec.json.decode(await self._caller.call(call))
-            for one in page["publications"]:
-                yield one
-            after = page["next"]
+        async for one in pages(self._caller, self._path, "publications"):
+            yield one
 
     async def update(self, updates: Sequence[Mapping[str, Any]]) -> Sequence[PublishResult]:
         """Change many: {"key", "state"}, {"key", "patch"} or {"key", "delete": True} each; at most 10,000."""
-        lines = b"\n".join(msgspec.json.encode(one) for one in updates)
-        call = Call("POST", self._path, lines, wire.LINES, repeatable=False, accepted=frozenset({422}))
-        return wire.published(await self._caller.call(call))
+        content = await self._caller.call(wire.lines(self._path, updates))
+        return msgspec.json.decode(content, type=wire.PublishResults).results
 
 
 class AsyncKeyedSpace:
@@ -88,7 +94,7 @@ class AsyncKeyedSpace:
 
     async def drop(self) -> None:
         """Drop the space with its publications, and end the subscriptions on it."""
-        await self._caller.call(Call("DELETE", self._path, repeatable=False))
+        await self._caller.call(wire.delete(self._path))
 
     async def put(self, key: str, regions: Sequence[Region]) -> int:
         """Give a publication regions, and return the offset of that."""

@@ -8,10 +8,13 @@ from pathlib import Path
 from whimbrel.client.errors import BadAuthority
 
 
-def trusted(tls: ssl.SSLContext | None, ca: str | Path | None) -> ssl.SSLContext | bool:
-    """What httpx takes: a context, or True for the authorities that the system trusts."""
+def trusted(url: str, tls: ssl.SSLContext | None, ca: str | Path | None) -> ssl.SSLContext | bool:
+    """What httpx takes: a context, or True for the authorities that the system trusts.
+
+    False for a URL of http: nothing is encrypted, and to load the system's certificates would take 20 ms.
+    """
     if ca is None:
-        return True if tls is None else tls
+        return not url.lower().startswith("http:") if tls is None else tls
     if tls is not None:
         raise ValueError("Expected either tls or ca, but got both")
     return authority_context(ca)

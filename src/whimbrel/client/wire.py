@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from random import SystemRandom
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
@@ -25,6 +25,9 @@ RETRY_STATUSES = frozenset({408, 429, 502, 503, 504})
 """Answers after which a request is sent again, if that does no harm."""
 REFUSED_STATUSES = frozenset({408, 429, 503})
 """Answers after which any request is sent again: the broker did nothing. A gateway with another answer cannot know."""
+
+_JSON = {"content-type": "application/json"}
+_LINES = {"content-type": "application/x-ndjson"}
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -74,7 +77,9 @@ class Call(NamedTuple):
         return status in (RETRY_STATUSES if self.repeatable else REFUSED_STATUSES)
 
 
-class _Results(msgspec.Struct):
+class PublishResults(msgspec.Struct):
+    """The answer to a publish: what became of each event."""
+
     results: list[PublishResult]
 
 
@@ -83,10 +88,6 @@ class Pulled(msgspec.Struct):
 
     messages: list[Message]
     complete: bool = True
-
-
-_results = msgspec.json.Decoder(_Results)
-_pulled = msgspec.json.Decoder(Pulled)
 
 
 def as_cloud_event(event: Event, source: str) -> msgspec.Raw:
@@ -119,26 +120,35 @@ def publish(events: list[msgspec.Raw]) -> Call:
     return Call("POST", "/events", msgspec.json.encode(events), {"content-type": BATCH}, accepted=frozenset({422}))
 
 
-def published(content: bytes) -> list[PublishResult]:
-    """Read the answer to a publish: what became of each event."""
-    return _results.decode(content).results
+def get(path: str, query: Mapping[str, str] = {}) -> Call:
+    """Read what a path names."""
+    return Call("GET", path, query=query)
 
 
-def create(filter: str | None, fields: Mapping[str, Any]) -> Call:
-    """Create a subscription. Sent twice, it would make two."""
-    return post("/subscriptions", asked(filter, fields))
+def post(path: str, body: Any, query: Mapping[str, str] = {}, repeatable: bool = False) -> Call:
+    """Send a JSON body."""
+    return Call("POST", path, msgspec.json.encode(body), _JSON, query, repeatable)
 
 
-def listing(after: str, query: Mapping[str, str]) -> Call:
-    """A request for one page of subscriptions."""
-    return Call("GET", "/subscriptions", query={**query, "after": after, "limit": "1000"})
+def ask(path: str, body: Any, query: Mapping[str, str] = {}) -> Call:
+    """Ask something with a JSON body. It changes nothing, so it may be sent again."""
+    return post(path, body, query, repeatable=True)
 
 
-def replace(id: str, filter: str | None, fields: Mapping[str, Any], version: str | None) -> Call:
-    """Replace a subscription. With a version it is not sent again: the first try may have made another one."""
-    headers = _JSON if version is None else {**_JSON, "if-match": f'"{version}"'}
-    content = msgspec.json.encode(asked(filter, fields))
-    return Call("PUT", subscription_path(id), content, headers, repeatable=version is None)
+def put(path: str, body: Any) -> Call:
+    """Send a JSON object that replaces another. Sent twice, it says the same."""
+    return Call("PUT", path, msgspec.json.encode(body), _JSON)
+
+
+def delete(path: str) -> Call:
+    """Delete what a path names. Sent twice, it would find nothing."""
+    return Call("DELETE", path, repeatable=False)
+
+
+def lines(path: str, objects: Iterable[Mapping[str, Any]]) -> Call:
+    """Send JSON objects, one per line, each of which may be refused alone. Sent twice, they might be done twice."""
+    content = b"\n".join(msgspec.json.encode(one) for one in objects)
+    return Call("POST", path, content, _LINES, repeatable=False, accepted=frozenset({422}))
 
 
 def asked(filter: str | None, fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -146,62 +156,9 @@ def asked(filter: str | None, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return fields if filter is None else {"filter": filter, **fields}
 
 
-def import_many(subscriptions: Sequence[Mapping[str, Any]]) -> Call:
-    """Create many subscriptions, one per line."""
-    lines = b"\n".join(msgspec.json.encode(one) for one in subscriptions)
-    return Call("POST", "/subscriptions/import", lines, LINES, repeatable=False, accepted=frozenset({422}))
-
-
-def pull(id: str, after: str | int | None, limit: int, wait: float) -> Call:
-    """A request for the messages of a subscription."""
-    query = {"limit": str(limit), "wait": f"{wait:g}"} | ({} if after is None else {"after": str(after)})
-    return Call("GET", f"{subscription_path(id)}/messages", query=query, patience=wait)
-
-
-def pulled(content: bytes) -> Pulled:
-    """Read the answer to a pull."""
-    return _pulled.decode(content)
-
-
-def acknowledge(id: str, cursor: str | int) -> Call:
-    """A request that moves a subscription's cursor."""
-    return Call("POST", f"{subscription_path(id)}/ack", msgspec.json.encode({"cursor": str(cursor)}), _JSON)
-
-
-def rotate(id: str, secret: str | None, keep: int) -> Call:
-    """Make another secret for a webhook. Sent twice, it would make two."""
-    return post(f"{subscription_path(id)}/rotate", {"keep": keep} | ({} if secret is None else {"secret": secret}))
-
-
 def webhook(id: str, what: str, repeatable: bool = True) -> Call:
     """Enable or disable a webhook, or test it."""
     return Call("POST", f"{subscription_path(id)}/{what}", repeatable=repeatable, patience=30.0)
-
-
-def webhook_page(id: str, what: str, limit: int) -> Call:
-    """The newest attempts, or the dead letters."""
-    return Call("GET", f"{subscription_path(id)}/{what}", query={"limit": str(limit)})
-
-
-def delete(id: str) -> Call:
-    """A request that ends a subscription."""
-    return Call("DELETE", subscription_path(id), repeatable=False)
-
-
-def schema_view(types: Sequence[str]) -> Call:
-    """Ask what events of some types have."""
-    return Call("GET", "/schema/views", query={"types": ",".join(types)})
-
-
-def extend_schema(extensions: Sequence[Mapping[str, Any]]) -> Call:
-    """Extend the schema. The same extensions again change nothing, so the request may be repeated."""
-    return Call("POST", "/schema/extensions", msgspec.json.encode({"extensions": extensions}), _JSON)
-
-
-def about(question: str, body: Mapping[str, Any], id: str | None = None, query: Mapping[str, str] = {}) -> Call:
-    """Ask about a filter: validate, explain, preview or near-misses. Changes nothing."""
-    path = f"/subscriptions/{question}" if id is None else f"{subscription_path(id)}/{question}"
-    return Call("POST", path, msgspec.json.encode(body), _JSON, query)
 
 
 def named(event: Event | int, filter: str | None) -> dict[str, Any]:
@@ -210,33 +167,9 @@ def named(event: Event | int, filter: str | None) -> dict[str, Any]:
     return asked if filter is None else {**asked, "filter": filter}
 
 
-def get(path: str) -> Call:
-    """A request that reads a path."""
-    return Call("GET", path)
-
-
-def post(path: str, body: Any) -> Call:
-    """A request with a JSON body."""
-    return Call("POST", path, msgspec.json.encode(body), _JSON, repeatable=False)
-
-
-def put(path: str, body: Any) -> Call:
-    """Send a JSON object that replaces another. Sent twice, it says the same."""
-    return Call("PUT", path, msgspec.json.encode(body), _JSON)
-
-
-def watched(on: str | None, leave: bool) -> dict[str, str | None]:
-    """What a stream of a filter is about: events, or publications and whether it is told of leaves."""
-    return {"on": on, "leave": "true" if leave else None}
-
-
 def subscription_path(id: str) -> str:
     """The path of a subscription."""
     return f"/subscriptions/{quote(id, safe='')}"
-
-
-LINES = {"content-type": "application/x-ndjson"}
-_JSON = {"content-type": "application/json"}
 
 
 def check(status: int, content: bytes, accepted: frozenset[int] = frozenset()) -> None:

@@ -1,4 +1,5 @@
-"""Keeps compiled kernels on disk, one file for each signature, where Numba keeps them.
+"""Keeps compiled kernels on disk, one file for each signature: in NUMBA_CACHE_DIR, beside the module, or in the user's
+cache, as Numba does.
 
 Numba compares the date and the size of a kernel's own source file to see whether it has changed. But helpers and the
 layout of arrays are compiled into the kernel too: code for another layout reads wrong memory. So a digest of all

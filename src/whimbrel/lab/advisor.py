@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from whimbrel.matchers import MATCHERS, BaseMatcher, make
-from whimbrel.matchers.capabilities import constructs
+from whimbrel.matchers.shared.capabilities import constructs
 from whimbrel.model.errors import UnsupportedFilter, WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter

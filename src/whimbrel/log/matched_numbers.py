@@ -45,7 +45,7 @@ def rows_of_pairs(matched: MatchedNumbers) -> Numbers:
 
 
 def sorted_lists(matched: MatchedNumbers) -> MatchedNumbers:
-    """The numbers of each event in ascending order."""
+    """Sort the numbers of each event."""
     if not len(matched.numbers):
         return matched
     low = matched.numbers.min()

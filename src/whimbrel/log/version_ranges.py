@@ -47,7 +47,7 @@ def add_filters(index: Index, filters: Iterable[tuple[int, str, str]]) -> None:
 
 
 class VersionRanges:
-    """What narrows the pairs of an index: ends of versions, and rules of their owners."""
+    """Matches events, and drops pairs whose event lies outside of the version's range or breaks its owner's rules."""
 
     def __init__(self, ends: Mapping[int, int], constrained: Mapping[int, Rules]) -> None:
         self._numbers = np.array(sorted(ends), np.int64)

@@ -269,18 +269,16 @@ class LogWriter:
         """Delete one chunk for the oldest truncation, which starts when all entries below its floor are written."""
         if self._deleting is None and self._truncations and self._truncations[0][0] <= self._durable:
             self._deleting, self._deleted = self._truncations.popleft(), 0
-            self._raise_floor(self._deleting[0])
+            before = self._deleting[0]
+            if before > self._floor:
+                self._connection.execute("UPDATE log SET floor = ? WHERE floor < ?", (before, before))
+                self._floor = before
         if self._deleting is not None:
             gone = self._delete(self._deleting[0])
             self._deleted += gone
             if gone == 0:
                 _settle(self._deleting[1], self._deleted)
                 self._deleting = None
-
-    def _raise_floor(self, before: int) -> None:
-        if before > self._floor:
-            self._connection.execute("UPDATE log SET floor = ? WHERE floor < ?", (before, before))
-            self._floor = before
 
     def _delete(self, before: int) -> int:
         lowest = self._connection.execute("SELECT min(offset) FROM entry").fetchone()[0]

@@ -8,9 +8,9 @@ import numpy as np
 
 from whimbrel.compiled.array_types import Int32s, Int64s, Uint32s
 from whimbrel.compiled.jit import kernel
-from whimbrel.matchers.base import Stats
-from whimbrel.matchers.capabilities import PLAIN_SETS
-from whimbrel.matchers.conjunction_rows import (
+from whimbrel.matchers.shared.base import Stats
+from whimbrel.matchers.shared.capabilities import PLAIN_SETS
+from whimbrel.matchers.shared.conjunction_rows import (
     ATTR,
     HIGH,
     KIND,
@@ -22,10 +22,10 @@ from whimbrel.matchers.conjunction_rows import (
     check_rows,
     in_set,
 )
-from whimbrel.matchers.event_grid import EventGrid
-from whimbrel.matchers.frozen import FrozenMatcher
-from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import bytes_of
+from whimbrel.matchers.shared.event_ranks import EventGrid
+from whimbrel.matchers.shared.frozen import FrozenMatcher
+from whimbrel.matchers.shared.papers import Paper
+from whimbrel.matchers.shared.runs import bytes_of
 
 ANY_WIDTH = np.uint32(0xFFFFFFFF)
 """The width of an item that is a set: every rank passes the first test and goes on to the second."""

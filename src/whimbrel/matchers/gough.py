@@ -16,14 +16,14 @@ import numpy as np
 
 from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
-from whimbrel.matchers.base import Stats
-from whimbrel.matchers.capabilities import PLAIN_SETS
-from whimbrel.matchers.conjunction_rows import ATTR, HIGH, KIND, LOW, POINTS, ConjunctionRows
-from whimbrel.matchers.event_grid import MISSING, EventGrid
-from whimbrel.matchers.frozen import FrozenMatcher
-from whimbrel.matchers.option_checks import check_integer
-from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import bytes_of
+from whimbrel.matchers.shared.base import Stats
+from whimbrel.matchers.shared.capabilities import PLAIN_SETS
+from whimbrel.matchers.shared.conjunction_rows import ATTR, HIGH, KIND, LOW, POINTS, ConjunctionRows
+from whimbrel.matchers.shared.event_ranks import MISSING, EventGrid
+from whimbrel.matchers.shared.frozen import FrozenMatcher
+from whimbrel.matchers.shared.option_checks import check_integer
+from whimbrel.matchers.shared.papers import Paper
+from whimbrel.matchers.shared.runs import bytes_of
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.limits import Limit
 

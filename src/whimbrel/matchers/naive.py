@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from whimbrel.matchers.base import BaseMatcher
-from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.papers import Paper
+from whimbrel.matchers.shared.base import BaseMatcher
+from whimbrel.matchers.shared.capabilities import Capabilities
+from whimbrel.matchers.shared.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 

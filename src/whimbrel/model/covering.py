@@ -297,11 +297,10 @@ def single_values(conjunction: Conjunction) -> dict[str, SortKey]:
     """The attributes whose constraint is a single value, with that value."""
     out: dict[str, SortKey] = {}
     for name, constraint in conjunction.constraints:
-        if constraint.missing or constraint.null or not constraint.bound:
-            continue
-        keys = constraint.values.as_points() if len(constraint.values.cuts) == 2 else None
-        if keys is not None and len(keys) == 1:
-            out[name] = keys[0]
+        if constraint.bound and not (constraint.missing or constraint.null):
+            value = constraint.values.single()
+            if value is not None:
+                out[name] = value
     return out
 
 

@@ -70,6 +70,10 @@ class Event:
         """The sort keys of an attribute's values, each once, null as `NULL_KEY`; empty if it is missing."""
         return self._keys.get(name, ())
 
+    def non_null_keys(self, name: str) -> list[SortKey]:
+        """The sort keys of an attribute's values, each once, without null."""
+        return [key for key in self._keys.get(name, ()) if key[0] >= 0]
+
     def values(self, name: str) -> tuple[Value | None, ...]:
         """An attribute's values, each once; empty if it is missing."""
         return tuple(None if key == NULL_KEY else from_key(key) for key in self.keys(name))
@@ -81,7 +85,7 @@ class Event:
     def occurrences(self, name: str) -> list[Occurrence]:
         """The non-null values of an attribute with the array elements that they lie in."""
         if self._occurrences is None:
-            return [Occurrence(key, ()) for key in self.keys(name) if key != NULL_KEY]
+            return [Occurrence(key, ()) for key in self.non_null_keys(name)]
         found = self._occurrences.get(name, ())
         return [Occurrence(key, elements) for key, elements in dict.fromkeys(found) if key != NULL_KEY]
 

@@ -20,7 +20,6 @@ from whimbrel.model.values import Timestamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.model.event_schema import EventSchema
     from whimbrel.model.matcher import Errors
 
 _ROWS = 4_096
@@ -39,13 +38,6 @@ def read_events(events: object, attributes: Collection[str], timestamps: Collect
         return
     for row, event in enumerate(objects_of(events)):
         yield _placed(row, Event.of, event, timestamps)
-
-
-def read_typed_events(schema: EventSchema, events: object) -> Iterator[Event]:
-    """The events of any supported shape in the codes of a schema; InvalidEvent says which row is not valid."""
-    table = as_arrow(events)
-    rows = read_events(events, ()) if table is None else read_events(table, table.column_names)
-    return (schema.read(event, row) for row, event in enumerate(rows))
 
 
 def read_good_events(

@@ -177,6 +177,10 @@ class IntervalSet:
         """Whether some value is in both."""
         return bool(self.intersect(other))
 
+    def single(self) -> SortKey | None:
+        """The value, if there is exactly one, else None."""
+        return _single(*self.cuts) if len(self.cuts) == 2 else None
+
     def as_points(self) -> list[SortKey] | None:
         """The values, if they are finitely many single points, else None."""
         keys: list[SortKey] = []

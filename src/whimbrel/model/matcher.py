@@ -26,8 +26,8 @@ Errors: TypeAlias = "list[tuple[int, RowError]]"
 class Matcher(Protocol):
     """A set of subscriptions that finds those that an event matches.
 
-    Ids are int64 or strings; the first one decides which. Results are in order of addition, and a subscription that is
-    replaced keeps its place.
+    Ids are int64 or strings; the first one decides which. `match` returns ids in order of addition, and a
+    subscription that is replaced keeps its place; the pairs of one event in `match_batch` have no order.
     """
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:

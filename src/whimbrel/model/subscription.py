@@ -73,3 +73,14 @@ def check_columns(table: pa.Table) -> None:
         column = table.column(name)
         if column.null_count:
             raise MalformedSubscription(f"a value in column {name}", "null", column.is_null().to_pylist().index(True))
+
+
+def ids_and_filters(subscriptions: Iterable[tuple[Id, object]] | pa.Table) -> tuple[list[Id], list[object]]:
+    """The ids and the filters of pairs, or of an Arrow table with columns id and filter."""
+    import pyarrow as pa
+
+    if isinstance(subscriptions, pa.Table):
+        check_columns(subscriptions)
+        return subscriptions["id"].to_pylist(), subscriptions["filter"].to_pylist()
+    pairs = list(pairs_of(subscriptions))
+    return [plain_id(id) for id, _ in pairs], [filter for _, filter in pairs]

@@ -88,7 +88,9 @@ def row_numbers(rows: Rows, absent: Flags | None = None) -> pa.Array:
 
 def as_array(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if not column.num_chunks:
+        return pa.nulls(0, column.type)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def flags_of(column: pa.ChunkedArray | pa.Array) -> Flags:

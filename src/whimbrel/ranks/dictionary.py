@@ -113,11 +113,11 @@ class Dictionary:
 
     def low(self, attr: int, cut: Cut) -> int:
         """The first rank above a cut, whose value must be a constant."""
-        rank, finite, value, after = cut
+        type_number, finite, value, after = cut
         if not finite:
-            return self.base(attr, rank)
+            return self.base(attr, type_number)
         assert value is not None
-        return self.lookup(attr).rank((rank, value)) + after
+        return self.lookup(attr).rank((type_number, value)) + after
 
     def high(self, attr: int, cut: Cut) -> int:
         """The last rank below a cut, whose value must be a constant."""

@@ -1,10 +1,10 @@
 """CSV files of events: typed column by column from all of their cells, then read as Arrow batches.
 
-A column whose cells are all numbers as JSON writes them is a column of numbers; all `true` or `false`, of booleans;
-anything else is text. An empty cell is missing, `""` in quotes is the empty string. The file is read twice, because
-a type that fits the beginning of a file need not fit its end. A row above the limit of an event's bytes is refused
-alone, and so is a last row whose quotes are not closed: Arrow, which gives up at a row longer than a block and takes
-open quotes for closed ones, then reads a copy of the file without such rows.
+A column whose cells are all numbers as JSON writes them is a column of numbers; one of `true`, `True`, `TRUE` and their
+opposites, of booleans; anything else is text. An empty cell is missing, `""` in quotes is the empty string. The file is
+read twice, because a type that fits the beginning of a file need not fit its end. A row above the limit of an event's
+bytes is refused alone, and so is a last row whose quotes are not closed: Arrow, which gives up at a row longer than a
+block and takes open quotes for closed ones, then reads a copy of the file without such rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TO_CLOSING_QUOTE = re.compile(rb'(?:[^"]+|"")*+"')
 INTEGER = r"^-?(0|[1-9][0-9]*)$"
 NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 """How JSON writes numbers, and so cells."""
-_BOOLEAN = r"^(true|false|True|False|TRUE|FALSE)$"
+BOOLEAN = r"^(true|false|True|False|TRUE|FALSE)$"
 _TEXT = "text"
 _WIDER = {("integer", "number"): "number", ("number", "integer"): "number"}
 
@@ -245,7 +245,7 @@ def _types(stream: IO[bytes], file: str) -> dict[str, pa.DataType]:
 def _kind(cells: pa.Array) -> str:
     from pyarrow import compute
 
-    for kind, regex in (("integer", INTEGER), ("number", NUMBER), ("boolean", _BOOLEAN)):
+    for kind, regex in (("integer", INTEGER), ("number", NUMBER), ("boolean", BOOLEAN)):
         if compute.all(compute.match_substring_regex(cells, regex)).as_py():
             return kind
     return _TEXT

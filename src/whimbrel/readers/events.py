@@ -225,17 +225,21 @@ def _json_events(source: InputFile, _: Collection[str] | None) -> Iterator[FileB
 
 
 def _csv_events(source: InputFile, _: Collection[str] | None) -> Iterator[FileBatch | InputError]:
-    for item in read_csv(source.seekable(), source.name):
-        yield item if isinstance(item, InputError) else FileBatch(item[1], item[0], source.name, None, source.share())
+    with source.seekable() as stream:
+        for item in read_csv(stream, source.name):
+            yield (
+                item if isinstance(item, InputError) else FileBatch(item[1], item[0], source.name, None, source.share())
+            )
 
 
 def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
-    for item in read_parquet(source.seekable(), source.name, attributes):
-        if isinstance(item, InputError):
-            yield item
-        else:
-            rows, total, batch = item
-            yield FileBatch(batch, rows, source.name, None, rows.stop / max(total, 1))
+    with source.seekable() as stream:
+        for item in read_parquet(stream, source.name, attributes):
+            if isinstance(item, InputError):
+                yield item
+            else:
+                rows, total, batch = item
+                yield FileBatch(batch, rows, source.name, None, rows.stop / max(total, 1))
 
 
 _READERS = {Format.JSONL: _json_events, Format.CSV: _csv_events, Format.PARQUET: _parquet_events}

@@ -10,7 +10,6 @@ from whimbrel.readers.errors import FileTruncated, FileUnreadable, InputError, I
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet
 
 _ROWS = 16_384
 
@@ -23,32 +22,22 @@ def read_parquet(
     Only the columns of `attributes` are read, all if it is None.
     """
     import pyarrow as pa
+    from pyarrow import parquet
 
     try:
-        parquet = _open(stream, file)
-    except FileTruncated as error:
-        yield error
+        opened = parquet.ParquetFile(stream)
+    except (pa.ArrowException, OSError) as error:
+        yield FileTruncated(InputPlace(file), f"Expected a whole Parquet file, but got: {_first_line(error)}")
         return
-    columns = None if attributes is None else needed_columns(parquet.schema_arrow.names, attributes)
-    total, row = parquet.metadata.num_rows, 0
+    columns = None if attributes is None else needed_columns(opened.schema_arrow.names, attributes)
+    total, row = opened.metadata.num_rows, 0
     try:
-        for batch in parquet.iter_batches(batch_size=_ROWS, columns=columns):
+        for batch in opened.iter_batches(batch_size=_ROWS, columns=columns):
             yield range(row, row + batch.num_rows), total, batch
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         problem = f"Expected {total:,} rows, but reading failed: {_first_line(error)}"
         yield FileUnreadable(InputPlace(file, row=row), problem)
-
-
-def _open(stream: IO[bytes], file: str) -> pyarrow.parquet.ParquetFile:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        return parquet.ParquetFile(stream)
-    except (pa.ArrowException, OSError) as error:
-        problem = f"Expected a whole Parquet file, but got: {_first_line(error)}"
-        raise FileTruncated(InputPlace(file), problem) from None
 
 
 def _first_line(error: Exception) -> str:

@@ -70,11 +70,12 @@ def _names(source: InputFile) -> Iterator[Sequence[str]]:
     if source.format is Format.PARQUET:
         from pyarrow import parquet
 
-        schema = parquet.read_schema(source.seekable())
+        with source.seekable() as stream:
+            schema = parquet.read_schema(stream)
         yield [name for field in schema for name in _columns(field, "")]
     elif source.format is Format.CSV:
-        text = io.TextIOWrapper(source.stream, "utf-8-sig", newline="")
-        yield next(csv.reader(text), [])
+        with io.TextIOWrapper(source.stream, "utf-8-sig", newline="") as text:
+            yield next(csv.reader(text), [])
     else:
         for piece in line_pieces(source.stream, EVENT_BYTES.value):
             events = json_lines(piece.content)

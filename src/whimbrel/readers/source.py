@@ -71,10 +71,10 @@ class InputFile:
         return min(1.0, max(done, self.packed.tell()) / self.size) if self.size else 0.0
 
     def seekable(self) -> IO[bytes]:
-        """The stream, or for a pipe a copy in memory or in a temporary file, which can be read twice."""
+        """The stream, or for a pipe a copy in memory or in a temporary file, which can be read twice. Close it."""
         if self.stream.seekable():
             return self.stream
-        copy = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - closed when it is collected
+        copy = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - the caller closes it
         shutil.copyfileobj(self.stream, copy)
         copy.seek(0)
         return cast("IO[bytes]", copy)

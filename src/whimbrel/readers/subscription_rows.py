@@ -148,24 +148,25 @@ def _json_subscriptions(source: InputFile) -> Iterator[Iterable[Item]]:
 
 def _parquet_subscriptions(source: InputFile) -> Iterator[Iterable[Item]]:
     file = source.name
-    for item in read_parquet(source.seekable(), file):
-        if isinstance(item, InputError):
-            yield [(item.place, item)]
-            continue
-        rows, _, batch = item
-        missing = _missing_column(batch.schema.names, InputPlace(file))
-        if missing is not None:
-            yield [(missing.place, missing)]
-            return
-        names = [name for name in ("id", "filter", "dialect") if name in batch.schema.names]
-        columns = [batch.column(name).to_pylist() for name in names]
-        first = InputPlace(file, row=rows.start)
-        if _is_plain(batch, names):
-            yield PlacedItems(first, list(map(SubscriptionRow, *columns)))
-            continue
-        places = (first.below(number) for number in range(len(rows)))
-        cells = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
-        yield [(place, _row(place, fields)) for place, fields in zip(places, cells, strict=True)]
+    with source.seekable() as stream:
+        for item in read_parquet(stream, file):
+            if isinstance(item, InputError):
+                yield [(item.place, item)]
+                continue
+            rows, _, batch = item
+            missing = _missing_column(batch.schema.names, InputPlace(file))
+            if missing is not None:
+                yield [(missing.place, missing)]
+                return
+            names = [name for name in ("id", "filter", "dialect") if name in batch.schema.names]
+            columns = [batch.column(name).to_pylist() for name in names]
+            first = InputPlace(file, row=rows.start)
+            if _is_plain(batch, names):
+                yield PlacedItems(first, list(map(SubscriptionRow, *columns)))
+                continue
+            places = (first.below(number) for number in range(len(rows)))
+            cells = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+            yield [(place, _row(place, fields)) for place, fields in zip(places, cells, strict=True)]
 
 
 def _is_plain(batch: pa.RecordBatch, names: list[str]) -> bool:
@@ -178,7 +179,9 @@ def _is_plain(batch: pa.RecordBatch, names: list[str]) -> bool:
 
 def _csv_subscriptions(source: InputFile) -> Iterator[Iterable[Item]]:
     """All rows are read before the first is returned: ids are numbers only if all of them are."""
-    items = list(_csv_rows(source.stream, source.name))
+    # A byte that is not UTF-8 becomes a lone surrogate, which is found when its row is known.
+    with io.TextIOWrapper(source.stream, "utf-8-sig", errors="surrogateescape", newline="") as text:
+        items = list(_csv_rows(text, source.name))
     numeric = all(isinstance(fields, InputError) or _is_integer(fields.get("id") or "0") for _, fields in items)
     yield _typed_rows(items, numeric)
 
@@ -201,9 +204,7 @@ _READERS: dict[Format, Callable[[InputFile], Iterator[Iterable[Item]]]] = {
 }
 
 
-def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[InputPlace, dict[str, str] | InputError]]:
-    # A byte that is not UTF-8 becomes a lone surrogate, which is found when its row is known.
-    text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+def _csv_rows(text: IO[str], file: str) -> Iterator[tuple[InputPlace, dict[str, str] | InputError]]:
     csv.field_size_limit(_LONGEST_LINE)
     reader = csv.reader(text, strict=True)
     header: list[str] | None = None

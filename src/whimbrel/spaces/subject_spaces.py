@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.spaces.dwell_subscriptions import SubscriptionOptions
-from whimbrel.spaces.errors import SpaceOptionError
-from whimbrel.spaces.journal import Journal, from_plain, to_plain
-from whimbrel.spaces.members import ALL, Members, NewMembers
-from whimbrel.spaces.notifications import Content, Key, NotificationBuilder, Notifications
-from whimbrel.spaces.pair_matching import RegionFilter, RegionFilters
-from whimbrel.spaces.saved_state import dump_state, load_state, read_saved, write_saved
-from whimbrel.spaces.schema_domains import DimensionType, PlainType
-from whimbrel.spaces.space_definitions import Columns, Region, read_all
-from whimbrel.spaces.state import SpaceState
-from whimbrel.spaces.stored_pairs import StoredPairs
-from whimbrel.spaces.validation import CallValidator, Change, Changes
+from whimbrel.spaces.dimensions.errors import SpaceOptionError
+from whimbrel.spaces.dimensions.schema_domains import DimensionType, PlainType
+from whimbrel.spaces.dimensions.space_definitions import Columns, Key, Region, read_all
+from whimbrel.spaces.disk.journal import Journal, from_plain, to_plain
+from whimbrel.spaces.disk.saved_state import dump_state, load_state, read_saved, write_saved
+from whimbrel.spaces.state.dwell_subscriptions import SubscriptionOptions
+from whimbrel.spaces.state.members import ALL, Members, NewMembers
+from whimbrel.spaces.state.notifications import Content, NotificationBuilder, Notifications
+from whimbrel.spaces.state.pair_matching import RegionFilter, RegionFilters
+from whimbrel.spaces.state.space_state import SpaceState
+from whimbrel.spaces.state.stored_pairs import StoredPairs
+from whimbrel.spaces.state.validation import CallValidator, Change, Changes
 from whimbrel.storage.facts import Facts, checked_facts
 
 

@@ -10,14 +10,14 @@ from typing import Any, Self
 
 import httpx
 
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.service.broker import Broker
 from whimbrel.client import Client
 
 
 async def _make_tokens(data: Path) -> tuple[str, str]:
-    async with Broker(Settings(data=str(data))) as broker:
+    async with Broker(Settings(data=str(data)), serve=False) as broker:
         return await broker.tokens.create("root", ["admin"]), await broker.tokens.create("peers", ["peer"])
 
 
@@ -40,15 +40,15 @@ class OverlayBroker(BrokerProcess):
     def new_token(self, name: str, scopes: list[str], **rights: Any) -> str:
         headers = {"authorization": f"Bearer {self.root}"}
         body = {"name": name, "scopes": scopes, **rights}
-        made = httpx.post(f"{self.url}/tokens", json=body, headers=headers, timeout=60, trust_env=False)
+        made = httpx.post(f"{self.url}/tokens", json=body, headers=headers, timeout=60, **PLAIN)
         return str(made.raise_for_status().json()["token"])
 
     def delete(self, path: str) -> int:
         headers = {"authorization": f"Bearer {self.root}"}
-        return httpx.delete(self.url + path, headers=headers, timeout=60, trust_env=False).status_code
+        return httpx.delete(self.url + path, headers=headers, timeout=60, **PLAIN).status_code
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(self.url + path, headers={"authorization": f"Bearer {self.root}"}, timeout=60, trust_env=False)
+        return httpx.get(self.url + path, headers={"authorization": f"Bearer {self.root}"}, timeout=60, **PLAIN)
 
     def overlay(self) -> Any:
         return self.get("/overlay").raise_for_status().json()

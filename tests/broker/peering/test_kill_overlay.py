@@ -1,4 +1,4 @@
-"""Nine brokers under load, of which some are killed and come back: nothing is lost, wrong, or twice in a log."""
+"""Brokers under load, of which some are killed and come back: nothing is lost, wrong, or twice in a log."""
 
 from __future__ import annotations
 
@@ -51,16 +51,18 @@ def check_log(broker: OverlayBroker) -> int:
     return len(names)
 
 
-def run(directory: Path, kills: list[int], seconds: float, seed: int) -> None:
+def run(directory: Path, kills: list[int], seconds: float, seed: int, brokers: int = 9) -> None:
     chance = random.Random(seed)
-    with Overlay(directory, 9, EDGES) as overlay, ExitStack() as running:
+    edges = [edge for edge in EDGES if max(edge) < brokers]
+    filters = {number: text for number, text in FILTERS.items() if number < brokers}
+    with Overlay(directory, brokers, edges) as overlay, ExitStack() as running:
         overlay.until_linked()
         loads = {number: Load(broker.url, seed + number, broker.root) for number, broker in enumerate(overlay.brokers)}
-        ids = {number: loads[number].subscribe(text) for number, text in FILTERS.items()}
-        overlay.until_filters([len(FILTERS)] * 9)
+        ids = {number: loads[number].subscribe(text) for number, text in filters.items()}
+        overlay.until_filters([len(filters)] * brokers)
         for load in loads.values():
             running.enter_context(load.running())
-        for number in PUBLISHERS:
+        for number in [number for number in PUBLISHERS if number < brokers]:
             loads[number].publisher(f"p{number}")
         for number, id in ids.items():
             loads[number].puller(id)
@@ -85,13 +87,13 @@ def run(directory: Path, kills: list[int], seconds: float, seed: int) -> None:
             assert broker.stop() == 0
     for number, verdict in verdicts.items():
         assert verdict.is_good, f"at b{number}: {verdict}"
-    acked = verdicts[7].acked
+    acked = max(verdict.acked for verdict in verdicts.values())
     assert acked > 100 and all(verdict.delivered > 0 for verdict in verdicts.values())
     assert sum(check_log(broker) for broker in overlay.brokers) > acked
 
 
 def test_a_broker_on_the_way_and_the_optimizer_are_killed_under_load(tmp_path: Path) -> None:
-    run(tmp_path, [1, 0], 3.0, 7)
+    run(tmp_path, [1, 0], 2.0, 7, brokers=5)
 
 
 @pytest.mark.soak

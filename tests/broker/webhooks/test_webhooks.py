@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.broker.processes import BrokerProcess
+from tests.broker.processes import PLAIN, BrokerProcess
 from tests.broker.webhooks.receiver import Receiver
 from whimbrel.client import AsyncClient
 
@@ -33,7 +33,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.fixture
 def http(broker: BrokerProcess) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=broker.url, timeout=60, trust_env=False) as client:
+    with httpx.Client(base_url=broker.url, timeout=60, **PLAIN) as client:
         yield client
 
 
@@ -111,12 +111,12 @@ def test_without_consent_nothing_is_sent_until_the_callback_is_called(http: http
         assert delivery(http, made["id"])["state"] == "awaiting-consent" and receiver.got == []
         assert http.post(f"/subscriptions/{made['id']}/test").status_code == 409
         callback = asked.headers["webhook-request-callback"]
-        assert httpx.get(callback[:-1] + "x", trust_env=False).status_code == 404
-        answer = httpx.post(callback, headers={"webhook-allowed-rate": "6000000"}, trust_env=False)
+        assert httpx.get(callback[:-1] + "x", **PLAIN).status_code == 404
+        answer = httpx.post(callback, headers={"webhook-allowed-rate": "6000000"}, **PLAIN)
         assert answer.json() == {"consent": "granted"}
         assert [one.json["data"]["n"] for one in receiver.wait(3)] == [0, 1, 2]
         assert delivery(http, made["id"]) == {"state": "active", "consent": "granted", "rate": 6_000_000}
-        assert httpx.get(callback, trust_env=False).status_code == 404  # it works once
+        assert httpx.get(callback, **PLAIN).status_code == 404  # it works once
 
 
 @pytest.mark.parametrize("consent", [{"WebHook-Allowed-Origin": "other.example"}, {"WebHook-Allowed-Origin": "*"}])

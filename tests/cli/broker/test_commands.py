@@ -12,35 +12,32 @@ from typing import Any
 import pytest
 
 from tests.broker.processes import BrokerProcess, free_port
+from tests.cli.program import Result, run_here
 from whimbrel.broker.service.principal import SCOPES
 
-WHIMBREL = [sys.executable, "-m", "whimbrel.cli.main"]
 
-
-def whimbrel(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*WHIMBREL, *arguments], input=given, capture_output=True, text=True, timeout=120, check=False
-    )
+def whimbrel(*arguments: str, given: str = "") -> Result:
+    return run_here(Path.cwd(), arguments, given.encode())
 
 
 def test_a_token_is_made_offline_and_used_online(tmp_path: Path) -> None:
     data, port = tmp_path / "data", free_port()
     made = whimbrel("token", "create", "root", "--scope", "admin", "--data", str(data))
-    assert made.returncode == 0, made.stderr
+    assert made.status == 0, made.stderr
     token = made.stdout.strip()
-    command = [*WHIMBREL, "serve", "--data", str(data), "--port", str(port), "--json"]
+    command = [sys.executable, "-m", "whimbrel.cli.main", "serve", "--data", str(data), "--port", str(port), "--json"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as broker:
         assert broker.stderr is not None
         address = json.loads(broker.stderr.readline())["address"]
         locked = whimbrel("token", "list", "--data", str(data))
-        assert locked.returncode == 1 and "only writer" in locked.stderr
+        assert locked.status == 1 and "only writer" in locked.stderr
         refused = whimbrel("publish", "--url", address, given='{"a": 1}\n')
-        assert refused.returncode == 1 and "401" in refused.stderr
+        assert refused.status == 1 and "401" in refused.stderr
         sent = whimbrel("publish", "--url", address, "--token", token, "--json", given='{"a": 1}\n{"a": 2}\n')
         assert json.loads(sent.stderr) == {"published": 2, "duplicates": 0, "refused": 0}
         more = whimbrel("token", "create", "p", "--scope", "publish", "--url", address, "--token", token)
         narrow = ("--scope", "publish", "--rule", "tenant=7", "--url", address, "--token", token)
-        assert whimbrel("token", "change", "p", *narrow).returncode == 0
+        assert whimbrel("token", "change", "p", *narrow).status == 0
         listed = whimbrel("token", "list", "--url", address, "--token", token).stdout
         assert '"rules": {"tenant": 7}' in listed and more.stdout.strip() not in listed
         broker.send_signal(signal.SIGTERM)
@@ -52,15 +49,26 @@ def test_a_token_is_made_offline_and_used_online(tmp_path: Path) -> None:
 )
 def test_a_wrong_setting_is_wrong_usage(arguments: tuple[str, ...], tmp_path: Path) -> None:
     refused = whimbrel("serve", "--data", str(tmp_path / "data"), *arguments)
-    assert refused.returncode == 2 and refused.stderr.startswith("whimbrel: ")
+    assert refused.status == 2 and refused.stderr.startswith("whimbrel: ")
     assert not (tmp_path / "data").exists()
 
 
 def test_only_a_new_token_makes_a_data_directory(tmp_path: Path) -> None:
     for command in (["list"], ["revoke", "a"], ["change", "a", "--scope", "publish"]):
-        refused = whimbrel("token", *command, "--data", str(tmp_path / "none"))
-        assert refused.returncode == 2 and "Expected the data directory of a broker" in refused.stderr
-    assert not (tmp_path / "none").exists()
+        for folder in (tmp_path / "none", tmp_path):
+            refused = whimbrel("token", *command, "--data", str(folder))
+            assert refused.status == 2 and "Expected the data directory of a broker" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1"])
+def test_an_address_that_is_none_is_wrong_usage(url: str) -> None:
+    for command in (["publish"], ["subscribe", "a = 1"], ["token", "list"], ["schema", "fetch"]):
+        refused = whimbrel(*command, "--url", url)
+        assert (
+            refused.status == 2
+            and f"Expected an address such as http://127.0.0.1:8080, but got '{url}'" in refused.stderr
+        )
 
 
 def test_a_scope_that_there_is_not_is_wrong_usage(tmp_path: Path) -> None:
@@ -68,7 +76,7 @@ def test_a_scope_that_there_is_not_is_wrong_usage(tmp_path: Path) -> None:
         refused = whimbrel(
             "token", command, "a", "--scope", "publish", "--scope", "nope", "--data", str(tmp_path / "d")
         )
-        assert refused.returncode == 2 and all(scope in refused.stderr for scope in ("'nope'", *SCOPES))
+        assert refused.status == 2 and all(scope in refused.stderr for scope in ("'nope'", *SCOPES))
     assert not (tmp_path / "d").exists()
 
 
@@ -79,7 +87,7 @@ def test_a_scope_that_there_is_not_is_wrong_usage(tmp_path: Path) -> None:
 )
 def test_an_event_that_a_broker_would_read_otherwise_is_not_sent(line: str, problem: str) -> None:
     refused = whimbrel("publish", given="\n" + line + "\n")
-    assert refused.returncode == 2 and problem in refused.stderr and "in line 2" in refused.stderr
+    assert refused.status == 2 and problem in refused.stderr and "in line 2" in refused.stderr
 
 
 def test_what_is_published_is_printed(tmp_path: Path) -> None:
@@ -91,7 +99,7 @@ def test_what_is_published_is_printed(tmp_path: Path) -> None:
             client.publish([{"a": 1}, {"a": 2}, {"a": 3}])
         shown = whimbrel("subscribe", "--id", id, "--limit", "2", "--url", broker.url)
         assert [json.loads(line)["data"] for line in shown.stdout.splitlines()] == [{"a": 2}, {"a": 3}]
-        assert whimbrel("subscribe", "--url", broker.url).returncode == 2
+        assert whimbrel("subscribe", "--url", broker.url).status == 2
 
 
 def test_settings_come_from_flags_then_environment_then_file(tmp_path: Path) -> None:
@@ -124,7 +132,7 @@ def test_a_webhook_from_the_command_line(tmp_path: Path) -> None:
 
         def webhook(*arguments: str) -> list[Any]:
             done = whimbrel("webhook", *arguments, "--url", broker.url)
-            assert done.returncode == 0, done.stderr
+            assert done.status == 0, done.stderr
             return [json.loads(line) if line.startswith("{") else line for line in done.stdout.splitlines()]
 
         (made,) = webhook("create", receiver.url, "data.a > 1", "--waive-consent", "--batch", "5")

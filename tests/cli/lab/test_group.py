@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.cli.program import Program
+from whimbrel.cli.lab import group
 
 
 def test_list_has_an_entry_for_every_figure_and_claim(program: Program) -> None:
@@ -18,8 +21,24 @@ def test_list_has_an_entry_for_every_figure_and_claim(program: Program) -> None:
     assert [row.split()[0] for row in rows] == [entry["name"] for entry in entries]
 
 
+class Lasting:
+    """The session of the tests, which a run does not stop."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+    def stop(self) -> None:
+        pass
+
+
 @pytest.mark.spark
-def test_run_counts_on_spark_and_report_makes_a_page(program: Program) -> None:
+def test_run_counts_on_spark_and_report_makes_a_page(
+    program: Program, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group, "_session", lambda master: Lasting(spark))
     chosen = ("lab", "run", "gryphon-steps", "--scale", "tiny", "--output", "out", "--json")
     (records,) = program(*chosen).lines
     (record,) = records
@@ -44,6 +63,7 @@ def test_an_unknown_name_gets_a_hint(program: Program) -> None:
 def test_run_wants_names_or_all(program: Program) -> None:
     assert "names of experiments or --all" in program("lab", "run", status=2).stderr
     assert "not both" in program("lab", "run", "gryphon-steps", "--all", status=2).stderr
+    assert "is a file" in program("lab", "run", "gryphon-steps", "--output", "events.jsonl", status=2).stderr
 
 
 def test_report_says_where_there_are_no_results(program: Program) -> None:

@@ -1,4 +1,4 @@
-"""`whimbrel overlay trace` with files of subscriptions that are wrong."""
+"""`whimbrel overlay` with options and files that are wrong."""
 
 from __future__ import annotations
 
@@ -20,3 +20,9 @@ def test_a_wrong_line_is_named(program: Program, line: bytes, problem: str) -> N
     program.write("wrong.jsonl", b'{"event": 0}\n' + line + b"\n")
     done = program("overlay", "trace", "{}", "--routers", "2", "--subscriptions", "wrong.jsonl", status=1)
     assert f"whimbrel: wrong.jsonl:2: {problem}" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--interval", "--trigger"])
+def test_a_span_that_is_none_is_wrong_usage(program: Program, option: str) -> None:
+    done = program("overlay", "simulate", option, "soon", status=2)
+    assert f"Invalid value for {option}: Expected a span of time" in done.stderr

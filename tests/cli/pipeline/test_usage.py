@@ -66,7 +66,7 @@ def test_a_run_from_a_configuration_file_with_a_spark_of_its_own(program: Progra
         "events = 'events.jsonl'\nsubscriptions = 'subs.jsonl'\noutput = 'nowhere'\nkeep = 3\nmaster = 'local[1]'\n"
         "key = ['id']\n[settings]\nspark.driver.extraJavaOptions = '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'\n",
     )
-    result = program("pipeline", "run", "--config", "c.toml", "--output", "out.jsonl", "--json")
+    result = program.apart("pipeline", "run", "--config", "c.toml", "--output", "out.jsonl", "--json")
     assert result.stderr == ""
     (summary,) = result.lines
     assert (summary["subscriptions"], summary["events"], summary["pairs"]) == (3, 2, 1)

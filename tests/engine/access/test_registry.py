@@ -32,7 +32,7 @@ def segment() -> Segment:
 
 def test_kernels_read_what_keys_declare(segment: Segment) -> None:
     segment.open()
-    assert [type(arrays) for arrays in segment.kernel_arrays] == [group.name for group in GROUPS]
+    assert [type(arrays) for arrays in segment.kernel_arrays] == [group.tuple_class for group in GROUPS]
     assert len(GROUPS) == len(KEYS) + 1
     for group, arrays in zip(GROUPS, segment.kernel_arrays, strict=True):
         for array, dtype, dims in zip(arrays, group.kind.dtypes, group.kind.dims, strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -91,7 +92,7 @@ def _run(directory: Path, generation: int, answers: int) -> None:
 
 def main(directory: Path, seconds: float, seed: int) -> None:
     """Kill a child at random moments for so long; print how many, and how many of them lost a save in progress."""
-    engine.HEAD, engine.FANOUT = 8, 3  # merges are nearly always under way
+    engine.HEAD_SIZE, engine.FANOUT = 8, 3  # merges are nearly always under way
     index = Index()
     advance(index, 0)
     index.save(directory)
@@ -108,7 +109,11 @@ def main(directory: Path, seconds: float, seed: int) -> None:
             finally:
                 os._exit(1)
         os.close(writer)
-        time.sleep(draw.uniform(0.0, 0.3))
+        if draw.random() < 0.5:  # within a save, which takes a few milliseconds
+            select.select([reader], [], [], 5.0)
+            time.sleep(draw.uniform(0.0, 0.01))
+        else:
+            time.sleep(draw.uniform(0.0, 0.3))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         with os.fdopen(reader) as answers:

@@ -92,7 +92,7 @@ def test_who_evaluates_for_too_long_compiles(index: Index, monkeypatch: pytest.M
 
 
 def test_a_large_load_is_a_segment(index: Index) -> None:
-    index.add_many((id, f"x = {id}") for id in range(100, 100 + segment_set.HEAD))
+    index.add_many((id, f"x = {id}") for id in range(100, 100 + segment_set.HEAD_SIZE))
     assert index.segments == 1
     assert index.match({"x": 1_000}) == [1_000]
 

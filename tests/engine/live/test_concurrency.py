@@ -55,7 +55,7 @@ def reading(read: Callable[[], None], threads: int = 2) -> Iterator[None]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Heads of a few entries, so that there are many segments and merges."""
-    monkeypatch.setattr(engine, "HEAD", 8)
+    monkeypatch.setattr(engine, "HEAD_SIZE", 8)
     monkeypatch.setattr(engine, "HEAD_NS", 3 * EVALUATE_NS)
     monkeypatch.setattr(engine, "FANOUT", 3)
 

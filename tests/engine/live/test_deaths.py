@@ -52,7 +52,7 @@ def test_places_stay_through_many_replacements_merges_and_saves(tmp_path: Path) 
 
 
 def test_segments_that_are_mostly_dead_are_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "HEAD", 8)
+    monkeypatch.setattr(engine, "HEAD_SIZE", 8)
     index = Index()
     index.add_many((id, f"x = {id % 7}") for id in range(100))
     index.add_many((id, f"x = {id % 7}") for id in range(100, 200))

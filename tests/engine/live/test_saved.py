@@ -26,7 +26,7 @@ from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, New
 @pytest.fixture
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small index with several segments, deaths and replaced filters."""
-    monkeypatch.setattr(engine, "HEAD", 16)
+    monkeypatch.setattr(engine, "HEAD_SIZE", 16)
     index = Index(timestamps=["at"])
     for generation in range(3):
         advance(index, generation)

@@ -25,7 +25,7 @@ def state(index: Index) -> tuple[list[int], int]:
 
 
 def test_an_index_of_which_half_was_replaced_is_one_segment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "HEAD", 16)
+    monkeypatch.setattr(engine, "HEAD_SIZE", 16)
     index = Index()
     index.add_many((id, f"x = {id}") for id in range(400))
     for id in range(0, 400, 2):
@@ -40,7 +40,7 @@ def test_an_index_of_which_half_was_replaced_is_one_segment(monkeypatch: pytest.
 
 def test_deaths_are_counted_again_before_a_segment_is_mostly_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first count finds too few dead; the next one comes when there may be enough, not a third of all later."""
-    monkeypatch.setattr(engine, "HEAD", 16)
+    monkeypatch.setattr(engine, "HEAD_SIZE", 16)
     index = Index()
     index.add_many((id, f"x = {id}") for id in range(400))
     for id in range(199):

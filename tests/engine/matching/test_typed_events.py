@@ -18,7 +18,7 @@ from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.engine.loader import load
 from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.matchers import MATCHERS, make
-from whimbrel.matchers.bulk import BulkMatcher
+from whimbrel.matchers.shared.frozen import FrozenMatcher
 from whimbrel.model.errors import FilterError, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.schema import FilterTypeError, InvalidEvent
 
@@ -131,7 +131,7 @@ def test_a_matcher_that_has_ranges_has_hierarchies(name: str) -> None:
     with pytest.raises(FilterTypeError):
         matcher.add(2, "knid = 'bedroom'")
     matcher.add(2, "kind = 'bedroom'")
-    if isinstance(matcher, BulkMatcher):
+    if isinstance(matcher, FrozenMatcher):
         matcher.add_many([(3, "kind = 'bedroom'")])
         with pytest.raises(FilterTypeError):
             matcher.add_many([(4, "knid = 'bedroom'")])

@@ -39,7 +39,7 @@ def test_buffers_that_grow_are_found_by_the_segments_before() -> None:
 
 
 def test_segments_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FITTED", 4)
+    monkeypatch.setattr(module, "WORDS_KEPT", 4)
     index = Index()
     for number in range(12):
         segments(index, 100 * number, 2)

@@ -40,8 +40,7 @@ def measure(point: Point) -> Iterator[Timed | Row]:
 
 STOP_AT: list[object] = [None]
 EXAMPLE = Experiment(
-    name="example",
-    paper="Beyond",
+    name="beyond-example",
     figure="no figure",
     question="Is <a> less than b?",
     why="It is half of it.",
@@ -58,16 +57,17 @@ EXAMPLE = Experiment(
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> None:
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
     STOP_AT[0] = None
+    monkeypatch.setattr("gc.collect", lambda: 0)  # twice a point it would look at all that the tests have loaded
 
 
 def test_writes_table_plot_and_verdict(tmp_path: Path) -> None:
     (record,) = run_experiments([EXAMPLE], "tiny", tmp_path)
     assert record["verdict"] == "partly"
     assert [claim["holds"] for claim in record["claims"]] == [True, False]
-    folder = tmp_path / "tiny" / "example"
+    folder = tmp_path / "tiny" / "beyond-example"
     assert sorted(path.name for path in folder.iterdir()) == [
         "plot.png", "plot.svg", "points", "result.json", "table.csv", "table.parquet",
     ]  # fmt: skip
@@ -101,10 +101,10 @@ def test_an_experiment_that_cannot_run_does_not_keep_the_others_from_it(tmp_path
         raise CannotTakePart("too slow")
         yield
 
-    broken = replace(EXAMPLE, name="broken", counted=None, timed=refuse)
-    with pytest.raises(ExperimentsFailed, match="1 did not: broken: too slow"):
+    broken = replace(EXAMPLE, name="beyond-broken", counted=None, timed=refuse)
+    with pytest.raises(ExperimentsFailed, match="1 did not: beyond-broken: too slow"):
         run_experiments([broken, EXAMPLE], "tiny", tmp_path)
-    assert [record["name"] for record in read_results(tmp_path)] == ["example"]
+    assert [record["name"] for record in read_results(tmp_path)] == ["beyond-example"]
 
 
 def test_never_mixes_results_of_two_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,12 +116,12 @@ def test_never_mixes_results_of_two_versions(tmp_path: Path, monkeypatch: pytest
     (record,) = run_experiments([EXAMPLE], "tiny", tmp_path)
     assert [point["n"] for point in CALLS] == [30, 20, 10, 30, 20, 10]
     assert record["version"] == "another"
-    assert [path.name for path in (tmp_path / "tiny/example/points").iterdir()] == ["another"]
+    assert [path.name for path in (tmp_path / "tiny/beyond-example/points").iterdir()] == ["another"]
 
 
 def test_a_point_that_is_half_written_is_measured_again(tmp_path: Path) -> None:
     run_experiments([EXAMPLE], "tiny", tmp_path)
-    for path in (tmp_path / "tiny/example/points").glob("*/counted-*"):
+    for path in (tmp_path / "tiny/beyond-example/points").glob("*/counted-*"):
         path.write_text(path.read_text()[:20])
     run_experiments([EXAMPLE], "tiny", tmp_path)
     assert len(CALLS) == 6
@@ -146,7 +146,7 @@ def test_refuses_a_scale_that_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_refuses_a_scale_without_points(tmp_path: Path) -> None:
-    with pytest.raises(UnknownName, match="Expected for example a scale of tiny, small, but got 'full'"):
+    with pytest.raises(UnknownName, match="Expected for beyond-example a scale of tiny, small, but got 'full'"):
         run_experiments([EXAMPLE], "full", tmp_path)
 
 

@@ -18,8 +18,12 @@ TINY = broker_bench.BrokerSizes(
 )
 
 
-def test_all_events_are_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def _without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BrokerProcess, "settle", lambda self: None)  # nothing is merged at this size
+
+
+def test_all_events_are_published(tmp_path: Path) -> None:
     row = broker_bench.measure_publish("hm", TINY, tmp_path / "data", no_progress)
     assert (row["subscriptions"], row["events"]) == (200, 400) and row["events_per_second"] > 0
     assert row["broker_us_per_event"] >= 0  # the system counts steps of 10 ms

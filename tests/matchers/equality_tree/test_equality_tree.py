@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from whimbrel.matchers.equality_tree import equality_tree, level_tree
 from whimbrel.matchers.equality_tree.equality_tree import EqualityTree
 from whimbrel.matchers.equality_tree.level_tree import paths
-from whimbrel.matchers.option_checks import MatcherOptionError
+from whimbrel.matchers.shared.option_checks import MatcherOptionError
 from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit
@@ -85,7 +85,7 @@ def test_every_option_gives_the_answer_of_the_reference() -> None:
         rows = random_rows(random, 60, values)
         filters = [Filter.parse(text_of(row)) for row in rows]
         trees = [tree_of(*map(tuple, rows), **options) for options in OPTIONS]
-        for _ in range(60):
+        for _ in range(25):
             event = random_event(random, values)
             expected = [id for id, filter in enumerate(filters) if filter.matches(event)]
             assert [tree.match(event) for tree in trees] == [expected] * len(trees)
@@ -94,7 +94,7 @@ def test_every_option_gives_the_answer_of_the_reference() -> None:
 def test_each_option_visits_fewer_nodes() -> None:
     random = Random(11)
     rows = [tuple(row) for row in random_rows(random, 400, 3)]
-    events = [random_event(random, 3) for _ in range(300)]
+    events = [random_event(random, 3) for _ in range(100)]
 
     def visits(**options: Any) -> int:
         tree = tree_of(*rows, **options)
@@ -178,8 +178,8 @@ def test_an_index_value_that_came_after_the_batch_loses_nothing() -> None:
 
 def test_all_attributes_can_be_index_attributes() -> None:
     tree = tree_of((1, 2), (None, 2), (1, None), index_attributes=("a", "b"))
-    assert tree.levels == ()
     assert tree.match({"a": 1, "b": 2}) == [0, 1, 2]
+    assert tree.stats()["levels"] == 0
 
 
 @pytest.mark.parametrize("index", ["a", ("a", "a"), (1,), 5])
@@ -272,7 +272,7 @@ def test_removal_leaves_no_garbage() -> None:
     tree._check()
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 2**32), options=st.sampled_from(OPTIONS))
 def test_random_adds_and_removes_keep_structure_and_answers(seed: int, options: dict[str, Any]) -> None:
     random = Random(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import events, filters
@@ -23,6 +23,7 @@ def filled(texts: list[str], **options: object) -> Hanson:
     return matcher
 
 
+@settings(max_examples=25)
 @given(st.lists(filters, max_size=10), st.lists(events(), min_size=1, max_size=4), st.data())
 def test_the_trees_and_their_frozen_form_give_the_same_answers(
     pool: list[Filter], found: list[dict[str, object]], data: st.DataObject

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.strategies import interval_sets, values
 from whimbrel.matchers import make
-from whimbrel.matchers.option_checks import MatcherOptionError
 from whimbrel.matchers.sgim.predicate_groups import PredicateTable, group_count
 from whimbrel.matchers.sgim.sgim import Sgim
+from whimbrel.matchers.shared.option_checks import MatcherOptionError
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import compare_set
 from whimbrel.model.normal_form import key_of

@@ -6,7 +6,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.model.schema import domain_semantics as direct
@@ -52,7 +52,6 @@ def schema() -> Schema:
     return Schema.from_document(DOCUMENT)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_filters_mean_what_the_domains_say(data: st.DataObject) -> None:
     schema = data.draw(direct.schemas())
@@ -63,7 +62,6 @@ def test_filters_mean_what_the_domains_say(data: st.DataObject) -> None:
         assert filter.matches(event) == direct.matches(schema, expression, event), event
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_canonical_text_is_in_the_users_words_and_parses_to_an_equal_filter(data: st.DataObject) -> None:
     schema = data.draw(direct.schemas())
@@ -75,7 +73,6 @@ def test_canonical_text_is_in_the_users_words_and_parses_to_an_equal_filter(data
     assert str(again) == str(filter)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_what_does_not_fit_is_refused_and_nothing_else(data: st.DataObject) -> None:
     schema = data.draw(direct.schemas())

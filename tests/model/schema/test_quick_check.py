@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.engine.matching.furniture import furniture
@@ -49,7 +49,6 @@ names = st.sampled_from([*DOCUMENT["attributes"], "kind.of", "kind", "of", "a", 
 objects = st.dictionaries(names, values | st.dictionaries(names, values | st.dictionaries(names, values, max_size=2)))
 
 
-@settings(deadline=None, max_examples=400)
 @given(objects)
 @example({"a": {"b": 1}, "a.b": 1})
 @example({"kind": {"of": "rent"}, "a": {"b": 1}, "size": "m"})

@@ -96,3 +96,15 @@ def test_a_filter_is_offered_to_the_optimizer_even_if_another_covers_it() -> Non
         if isinstance(message, Subscribe)
     ]
     assert len(sent) == 2
+
+
+def test_ranges_that_come_from_the_narrowest_on_do_not_make_a_version_each() -> None:
+    router = PrefixRouter("o")
+    router.link("r")
+    router.optimize(0.0)
+    for number in range(700):
+        router.subscribe(f"s{number}", Interest(Filter.parse(f"x < {number}")))
+    assert router.counters.tree_updates < 550
+    router.tick(1e6)
+    view = router.view(router.version)
+    assert view is not None and len(view.snapshot.keys) == 700, "what waited comes with the trigger"

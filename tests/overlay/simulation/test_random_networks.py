@@ -9,8 +9,8 @@ from tests.strategies import events, filters
 from whimbrel.overlay.simulation.network import Faults
 
 
-@pytest.mark.parametrize("block", range(10))
-def test_a_thousand_random_networks_lose_nothing(block: int) -> None:
+@pytest.mark.parametrize("block", range(4))
+def test_random_networks_lose_nothing(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         try:
             check_plan(random_plan(seed))
@@ -18,7 +18,7 @@ def test_a_thousand_random_networks_lose_nothing(block: int) -> None:
             raise AssertionError(f"network {seed}: {error}") from error
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 2), filters, st.booleans()), min_size=1, max_size=5),
     st.lists(st.tuples(st.integers(0, 2), events()), min_size=1, max_size=3),
@@ -45,7 +45,7 @@ def test_any_filters_and_events(
 
 @pytest.mark.soak
 def test_many_more_random_networks() -> None:
-    for seed in range(1_000, 20_000):
+    for seed in range(400, 20_000):
         check_plan(random_plan(seed))
 
 

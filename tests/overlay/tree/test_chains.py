@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import filters
@@ -51,7 +51,6 @@ def tree_of(interests: list[Interest]) -> RoutingTree:
     return tree
 
 
-@settings(max_examples=150, deadline=None)
 @given(some, st.lists(st.integers(0, 24), max_size=10), st.lists(filters | ranges, max_size=4))
 def test_a_tree_is_the_same_with_and_without_a_way_into_its_chains(
     wanted: list[Filter], removed: list[int], younger: list[Filter]
@@ -101,17 +100,17 @@ def test_the_chain_is_not_walked_for_every_filter(text: str, monkeypatch: pytest
 
 @pytest.mark.parametrize("text", CHAINS[:3])
 def test_the_prefix_of_a_chain_takes_few_bytes_and_comes_back(text: str) -> None:
-    snapshot = TreeSnapshot(tree_of(chain(text, 3_000)), (1, 1))
+    snapshot = TreeSnapshot(tree_of(chain(text, 1_500)), (1, 1))
     masks = np.zeros(len(snapshot.keys), np.int64)
     masks[::100] = 2
     lengths = []
-    for x in (0, 500, 1_500, 2_500, 3_500):
+    for x in (0, 250, 750, 1_250, 1_750):
         prefix = snapshot.match(Event({"x": x, "y": x})).prefix
         coded = prefix.encode()
         assert Prefix.decode(coded).nodes.tolist() == prefix.nodes.tolist()
         assert snapshot.forward_coded(coded, masks, 6) == snapshot.forward(prefix, masks, 6)
         lengths.append((len(prefix), len(coded)))
-    assert max(nodes for nodes, _ in lengths) > 1_000
+    assert max(nodes for nodes, _ in lengths) > 500
     assert max(size for _, size in lengths) < 40
 
 

@@ -47,7 +47,7 @@ def difference(old: Node, new: Node, decay: float) -> float:
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(filters, max_size=8), st.lists(events(), max_size=4), st.sampled_from([None, 0, 1, 2]))
 def test_a_prefix_reaches_every_filter_that_the_event_matches(
     wanted: list[Filter], published: list[dict[str, object]], limit: int | None
@@ -63,7 +63,7 @@ def test_a_prefix_reaches_every_filter_that_the_event_matches(
         assert {interest.key for interest in interests if interest.filter.matches(event)} <= found
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(SIENA, max_size=12), st.integers(0, 9), st.integers(0, 9))
 def test_a_whole_prefix_is_exact_for_sets_of_values(wanted: list[Filter], x: int, y: int) -> None:
     tree, interests = build(wanted)
@@ -73,7 +73,7 @@ def test_a_whole_prefix_is_exact_for_sets_of_values(wanted: list[Filter], x: int
     assert reached(snapshot, snapshot.match(event).prefix) == {i.key for i in interests if i.filter.matches(event)}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(filters, max_size=8), st.lists(filters, max_size=4), events(), st.sampled_from([None, 0, 1, 2]))
 def test_a_younger_filter_is_placed_where_all_its_events_come_by(
     wanted: list[Filter], younger: list[Filter], published: dict[str, object], limit: int | None
@@ -90,7 +90,7 @@ def test_a_younger_filter_is_placed_where_all_its_events_come_by(
             assert covered & set(snapshot.place(paths_of(filter)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(SIENA, max_size=10), st.lists(SIENA, max_size=10), st.data())
 def test_removed_filters_leave_nothing_and_the_difference_is_that_of_the_definition(
     first: list[Filter], second: list[Filter], data: st.DataObject
@@ -172,7 +172,7 @@ def test_prefixes_come_back_from_bytes_and_other_bytes_are_refused() -> None:
         Prefix.decode(b"\2abcd\1\1\0\xff\xff\3\0")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(filters, max_size=6), st.binary(max_size=40))
 def test_trees_come_back_from_bytes_and_other_bytes_are_refused(wanted: list[Filter], noise: bytes) -> None:
     tree, _ = build(wanted)
@@ -232,3 +232,41 @@ def test_trees_of_odd_parts_are_refused(tree: list[object]) -> None:
     with pytest.raises(MalformedTree):
         store.load((1, 1), msgspec.msgpack.encode(tree))
     assert store.latest.version == (0, 0)
+
+
+OVERLAPPING = {
+    "ranges open to opposite sides": [f"x < {n}" for n in range(60)] + [f"x > {n} AND y > 1" for n in range(60)],
+    "ranges that slide": [f"x BETWEEN {n} AND {n + 60}" for n in range(120)],
+}
+
+
+@pytest.mark.parametrize("texts", OVERLAPPING.values(), ids=OVERLAPPING.keys())
+def test_a_tree_with_many_pieces_splits_new_filters_less_and_reaches_all_of_them(
+    texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routing_tree, "TREE_PIECES", 200)
+    monkeypatch.setattr(routing_tree, "FEW_PIECES", 4)
+    tree, interests = build([Filter.parse(text) for text in texts])
+    tree._check()
+    snapshot = TreeSnapshot(tree, (1, 1))
+    assert len(snapshot.forwarding.end_filter) < 200 + 4 * len(texts) + routing_tree.PIECES
+    for x in range(-1, 182, 3):
+        event = Event({"x": x, "y": x})
+        wanted = {interest.key for interest in interests if interest.filter.matches(event)}
+        assert wanted <= reached(snapshot, snapshot.match(event).prefix)
+    assert not reached(snapshot, snapshot.match(Event({"y": 5})).prefix), "a filter that gets every event"
+
+
+def test_a_tree_that_came_as_bytes_goes_on_as_the_one_that_it_is_a_copy_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing_tree, "TREE_PIECES", 100)
+    monkeypatch.setattr(routing_tree, "FEW_PIECES", 3)
+    texts = [f"x < {n} OR x < {n} AND y > 2" if n % 3 else f"x > {n} OR z = {n}" for n in range(60)]
+    tree, interests = build([Filter.parse(text) for text in texts])
+    for interest in interests[::5]:
+        tree.remove(interest.key)
+    again, _ = decode_tree(encode_tree(TreeSnapshot(tree, (1, 1))), 0.5)
+    for one in (tree, again):
+        for interest in interests[::5]:
+            one.insert(interest.key, interest.paths)
+        one._check()
+    assert encode_tree(TreeSnapshot(again, (1, 2))) == encode_tree(TreeSnapshot(tree, (1, 2)))

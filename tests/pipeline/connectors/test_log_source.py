@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,12 +11,17 @@ import httpx
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import StructType
 
 from tests.broker.certificates import make_certificates
 from tests.broker.processes import BrokerProcess
+from whimbrel import WhimbrelError
 from whimbrel.client import Client
-from whimbrel.log import LogWriter
+from whimbrel.log import BelowFloor, LogWriter
 from whimbrel.pipeline.connectors.log_source import WhimbrelSource
+from whimbrel.pipeline.errors import OtherLog
 
 pytestmark = pytest.mark.spark
 
@@ -49,8 +56,24 @@ def _load(session: SparkSession, path: Path, schema: str = _SHORT, **options: ob
     return session.read.format("whimbrel").schema(schema).options(path=str(path), **_texts(options)).load()
 
 
+def _source(path: Path, **options: object) -> WhimbrelSource:
+    """The source as Spark makes it, for what a driver asks it."""
+    return WhimbrelSource(CaseInsensitiveDict({"path": str(path), **_texts(options)}))
+
+
 def _texts(options: dict[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in options.items()}
+
+
+def _schema(source: WhimbrelSource) -> StructType:
+    return StructType([field for field in source.schema() if field.name in ("offset", "event")])
+
+
+def _offsets(source: WhimbrelSource) -> list[int]:
+    """The offsets that the tasks of a batch read."""
+    reader = source.reader(_schema(source))
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    return [offset for batch in batches for offset in batch["offset"].to_pylist()]
 
 
 class Stream:
@@ -100,6 +123,11 @@ def test_a_batch_read_gives_every_event_with_all_columns(session: SparkSession, 
         assert abs((datetime.now(UTC) - row.time.astimezone(UTC)).total_seconds()) < 600
 
 
+def test_the_source_needs_neither_the_client_of_brokers_nor_kernels() -> None:
+    program = f"import sys; sys.modules |= dict.fromkeys(('httpx', 'numba')); import {WhimbrelSource.__module__}"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_a_range_is_read_by_several_tasks_and_columns_can_be_chosen(session: SparkSession, log: Path) -> None:
     frame = _load(session, log, "event BINARY", eventsPerPartition=7, startingOffset=10, endingOffset=40)
     assert frame.rdd.getNumPartitions() == 5
@@ -109,7 +137,7 @@ def test_a_range_is_read_by_several_tasks_and_columns_can_be_chosen(session: Spa
 def test_an_empty_log_and_an_empty_range_give_no_rows(session: SparkSession, log: Path, tmp_path: Path) -> None:
     LogWriter(tmp_path / "empty").close()
     assert _load(session, tmp_path / "empty").collect() == []
-    assert _load(session, log, startingOffset=102).collect() == []
+    assert _offsets(_source(log, startingOffset=102)) == []
 
 
 def test_bytes_that_are_not_text_can_be_read_as_binary_only(session: SparkSession, tmp_path: Path) -> None:
@@ -132,9 +160,10 @@ def test_a_stream_reads_each_event_once_in_bounded_batches_over_restarts(stream:
     assert [rows for rows in stream.batches if rows] == [48]
 
 
-@pytest.mark.parametrize(("starting", "expected"), [("latest", []), ("90", list(range(90, 102)))])
-def test_a_stream_starts_where_it_is_told(stream: Stream, starting: str, expected: list[int]) -> None:
-    assert stream.run(startingOffset=starting) == expected
+@pytest.mark.parametrize(("starting", "expected"), [("earliest", 0), ("latest", 102), ("90", 90)])
+def test_a_stream_starts_where_it_is_told(log: Path, starting: str, expected: int) -> None:
+    source = _source(log, startingOffset=starting)
+    assert source.streamReader(_schema(source)).initialOffset()["offset"] == expected
 
 
 def test_a_cursor_below_the_floor_fails_unless_loss_is_allowed(stream: Stream) -> None:
@@ -149,25 +178,29 @@ def test_a_cursor_below_the_floor_fails_unless_loss_is_allowed(stream: Stream) -
     assert stream.run(failOnDataLoss="false") == [*before, *range(130, 200)]
 
 
-def test_a_start_below_the_floor_fails_unless_loss_is_allowed(session: SparkSession, log: Path, stream: Stream) -> None:
+def test_a_start_below_the_floor_fails_unless_loss_is_allowed(log: Path) -> None:
     with LogWriter(log) as writer:
         writer.truncate(60).result()
-    with pytest.raises(PySparkException, match="at least 60, the floor of the log, but got 5"):
-        _load(session, log, startingOffset=5).collect()
-    with pytest.raises(PySparkException, match="at least 60, the floor of the log, but got 5"):
-        stream.run(startingOffset=5)
-    rows = _load(session, log, startingOffset=5, failOnDataLoss="false").collect()
-    assert sorted(row.offset for row in rows) == list(range(60, 102))
-    assert stream.run(startingOffset=5, failOnDataLoss="false") == list(range(60, 102))
+    source = _source(log, startingOffset=5)
+    stream = source.streamReader(_schema(source))
+    for start in (source.reader(_schema(source)).partitions, stream.initialOffset):
+        with pytest.raises(BelowFloor, match="at least 60, the floor of the log, but got 5"):
+            start()
+    lossy = _source(log, startingOffset=5, failOnDataLoss="false")
+    assert _offsets(lossy) == list(range(60, 102))
+    assert lossy.streamReader(_schema(lossy)).initialOffset()["offset"] == 60
 
 
-def test_a_log_that_lost_its_end_and_another_log_are_errors(stream: Stream, tmp_path: Path) -> None:
-    stream.run()
-    stream.log = tmp_path / "other"
-    with LogWriter(stream.log) as writer:
+def test_another_log_is_an_error_whatever_the_options(log: Path, tmp_path: Path) -> None:
+    source = _source(log)
+    cursor = source.streamReader(_schema(source)).initialOffset()
+    with LogWriter(tmp_path / "other") as writer:
         writer.append_many(_entries(0, 500)).result()
-    with pytest.raises(PySparkException, match=r"Expected the log [0-9a-f]{32} that the checkpoint has read from"):
-        stream.run(failOnDataLoss="false")
+    other = _source(tmp_path / "other", failOnDataLoss="false")
+    stream = other.streamReader(_schema(other))
+    for ask in (lambda: stream.latestOffset(cursor, ReadAllAvailable()), lambda: stream.partitions(cursor, cursor)):
+        with pytest.raises(OtherLog, match=r"Expected the log [0-9a-f]{32} that the checkpoint has read from"):
+            ask()
 
 
 @pytest.mark.parametrize(
@@ -193,8 +226,14 @@ def test_a_log_that_lost_its_end_and_another_log_are_errors(stream: Stream, tmp_
 def test_bad_options_and_columns_are_named(
     session: SparkSession, log: Path, schema: str, options: dict[str, str], problem: str
 ) -> None:
-    with pytest.raises(PySparkException, match=problem):
-        session.read.format("whimbrel").schema(schema).options(**{"path": str(log), **options}).load().collect()
+    source = _source(**{"path": log, **options})  # type: ignore[arg-type]
+    with pytest.raises(WhimbrelError, match=problem):
+        source.reader(StructType.fromDDL(schema)).partitions()
+
+
+def test_a_bad_option_ends_the_query(session: SparkSession, log: Path) -> None:
+    with pytest.raises(PySparkException, match="true or false, but got 'maybe'"):
+        _load(session, log, failOnDataLoss="maybe").collect()
 
 
 @pytest.mark.soak

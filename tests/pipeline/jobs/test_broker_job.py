@@ -12,7 +12,7 @@ from tests.broker.processes import BrokerProcess
 from tests.broker.test_spark_engine import History, committed_pairs
 from whimbrel.cli.pipeline.job_display import JobDisplay
 from whimbrel.client import Client
-from whimbrel.pipeline.connectors.broker_link import BrokerAddress, LogPlace
+from whimbrel.pipeline.connectors.log_place import BrokerAddress, LogPlace
 from whimbrel.pipeline.jobs.broker_job import BrokerJob, run_broker_job
 
 

@@ -1,4 +1,4 @@
-"""Matching on clusters of separate processes, with executors that have the library only because it is sent to them."""
+"""All stages on clusters of separate processes: a standalone one, whose processes are killed, and Spark Connect."""
 
 from __future__ import annotations
 
@@ -11,27 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.pipeline.kernels import compile_kernels
-from tests.pipeline.spark.clusters import JAVA, bare_python, connect_server, run, standalone
+from tests.pipeline.spark.clusters import bare_python, connect_server, run, standalone
+from tests.pipeline.spark.killed_driver import EXECUTOR, WORKER, KilledDriver
 from whimbrel import Filter
 
 pytestmark = pytest.mark.spark
 
 SUBSCRIPTIONS = [(n, f"price < {n} AND category IN ('c{n % 3}', 'c{n % 5}')") for n in range(60)]
 EVENTS = [{"event_id": n, "price": n * 7 % 61, "category": f"c{n % 7}"} for n in range(400)]
-
-MATCH = """
-    import json
-    from whimbrel.pipeline import compile_index, match, session, ship
-    spark = session({url!r}, settings={settings!r})
-    ship(spark)
-    compiled = compile_index(spark.read.parquet("{folder}/subscriptions"), "{folder}/index", shards=3)
-    assert (compiled.version, compiled.count, compiled.rejected) == (1, 60, 0), compiled
-    events = spark.read.parquet("{folder}/events")
-    for plan in ("replicate", "shard"):
-        match(events, "{folder}/index", plan=plan).write.parquet("{folder}/" + plan)
-    {after}
-    spark.stop()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -63,55 +50,74 @@ def pairs_of(path: Path) -> list[tuple[int, int]]:
     return sorted((row["event_id"], row["subscription"]) for row in pq.read_table(path).to_pylist())
 
 
-WHERE = """
-    def where(batches):
+def check_homes(rows: list[dict[str, str]]) -> None:
+    """The library of a worker is that in the directory of its executor."""
+    assert all(row["home"] == f"{row['root']}/whimbrel/__init__.py" for row in rows), rows
+
+
+@pytest.mark.timeout(600)  # nine Java processes and their Python workers start one after the other
+def test_a_cluster_whose_executors_have_only_what_is_sent_to_them_loses_nothing_to_kills(folder: Path) -> None:
+    """kill -9 of a Python worker, an executor and the driver within micro-batches: everything exactly once."""
+    with standalone(folder) as url, KilledDriver(folder, url, bare_python(folder), 6) as driver:
+        driver.wait_for(1)
+        match, transitions = driver.restart()
+        driver.wait_for(2)
+        driver.kill(WORKER)
+        driver.wait_for(3)
+        driver.kill(EXECUTOR)
+        driver.finish()
+    assert pairs_of(folder / "replicate") == pairs_of(folder / "shard") == expected()
+    homes = json.loads((folder / "homes.json").read_text())
+    check_homes(homes)
+    assert len({row["root"] for row in homes}) == 2, "both executors took part"
+    for stream, batch in ((driver.match, match), (driver.transitions, transitions)):
+        assert stream.version_of(batch) == 1, "what was cut off keeps its version"
+        assert stream.version_of(5) > 1
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(6))
+def test_kills_of_all_kinds_at_any_time(folder: Path, seed: int) -> None:
+    with standalone(folder) as url, KilledDriver(folder, url, bare_python(folder), 24) as driver:
+        driver.kill_at_any_time(seed, 24)
+
+
+CONNECTED = """
+    import json, sys
+    from whimbrel.cli.main import main
+    from whimbrel.pipeline import compile_index, match, match_stream, session, ship
+
+    def homes(batches):
         import os, pyarrow as pa, whimbrel
         from pyspark import SparkFiles
         for batch in batches:
             home, root = os.path.abspath(whimbrel.__file__), os.path.abspath(SparkFiles.getRootDirectory())
             yield pa.RecordBatch.from_pydict({"home": [home], "root": [root]})
 
-    rows = spark.range(0, 8, numPartitions=8).mapInArrow(where, "home string, root string").distinct().collect()
+    spark = session("URL")
+    ship(spark)
+    compiled = compile_index(spark.read.parquet("FOLDER/subscriptions"), "FOLDER/index", shards=3)
+    events = spark.read.parquet("FOLDER/events")
+    match(events, "FOLDER/index", plan="shard").write.parquet("FOLDER/shard")
+    rows = spark.range(1).mapInArrow(homes, "home string, root string").collect()
     print(json.dumps([row.asDict() for row in rows]))
-"""
-
-
-def test_a_standalone_cluster_whose_executors_have_only_what_is_sent_to_them(folder: Path) -> None:
-    settings = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": JAVA,
-        "spark.executor.extraJavaOptions": JAVA,
-        "spark.executor.cores": "1",  # two executors, each in a process and a directory of its own
-        "spark.executor.memory": "512m",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    with standalone(folder) as url:
-        program = MATCH.format(url=url, settings=settings, folder=folder, after=WHERE.strip())
-        rows = json.loads(run(folder, program, PYSPARK_PYTHON=str(bare_python(folder))))
-    assert pairs_of(folder / "replicate") == pairs_of(folder / "shard") == expected()
-    assert len({row["root"] for row in rows}) == 2, "both executors took part"
-    assert all(row["home"] == f"{row['root']}/whimbrel/__init__.py" for row in rows), rows
-
-
-def test_spark_connect_at_rest_streaming_and_from_the_command_line(folder: Path) -> None:
-    more = """
-    from whimbrel.pipeline import match_stream
     stream = spark.readStream.schema(events.schema).parquet("FOLDER/events")
     query = match_stream(stream, "FOLDER/index").writeStream.format("parquet").trigger(availableNow=True)
     query.option("checkpointLocation", "FOLDER/checkpoint").start("FOLDER/stream").awaitTermination()
-    import sys
-    from whimbrel.cli.main import main
     sys.argv = "whimbrel pipeline run -e events -s index -o cli --json".split()
     try:
         main()
     except SystemExit as ended:
         assert ended.code == 0, ended
-    """
-    after = WHERE.strip() + "\n" + more.replace("FOLDER", str(folder))
+    spark.stop()
+"""
+
+
+def test_spark_connect_at_rest_streaming_and_from_the_command_line(folder: Path) -> None:
     with connect_server(folder, PYSPARK_PYTHON=sys.executable) as url:
-        lines = run(folder, MATCH.format(url=url, settings={}, folder=folder, after=after)).splitlines()
-    for name in ("replicate", "shard", "stream", "cli"):
+        program = CONNECTED.replace("URL", url).replace("FOLDER", str(folder))
+        rows, summary = map(json.loads, run(folder, program).splitlines())
+    for name in ("shard", "stream", "cli"):
         assert pairs_of(folder / name) == expected(), name
-    rows, summary = map(json.loads, lines)
-    assert all(row["home"] == f"{row['root']}/whimbrel/__init__.py" for row in rows), rows
+    check_homes(rows)
     assert (summary["events"], summary["pairs"]) == (len(EVENTS), len(expected()))

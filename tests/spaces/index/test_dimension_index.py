@@ -30,16 +30,28 @@ def draw(rng: np.random.Generator, dimensions: int, most: int, width: int, count
     return rows
 
 
-def match(a: list[tuple[int, ...]], b: list[tuple[int, ...]], spaces: list[list[int]]) -> bool:
-    mine, theirs = ({d: (low, high) for d, low, high in row} for row in (a, b))
-    return any(
-        mine.keys() & set(space)
-        and theirs.keys() & set(space)
-        and all(
-            mine[d][0] < theirs[d][1] and theirs[d][0] < mine[d][1] for d in mine.keys() & theirs.keys() & set(space)
-        )
-        for space in spaces
-    )
+Bounds = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def bounds(rows: list[list[tuple[int, ...]]], dimensions: int) -> Bounds:
+    """By row and dimension: the low end, the high end, and whether there is a constraint."""
+    shape = (len(rows), dimensions)
+    lows, highs, is_given = np.full(shape, LOW), np.full(shape, HIGH), np.zeros(shape, bool)
+    for row, cells in enumerate(rows):
+        for d, low, high in cells:
+            lows[row, d], highs[row, d], is_given[row, d] = low, high, True
+    return lows, highs, is_given
+
+
+def matching(regions: Bounds, place: int, stored: Bounds, spaces: list[list[int]]) -> set[int]:
+    """The stored regions that share a space with a region, and overlap it in all dimensions of that space."""
+    low, high, is_given = (each[place] for each in regions)
+    overlaps = (low < stored[1]) & (stored[0] < high)
+    found = np.zeros(len(overlaps), bool)
+    for space in spaces:
+        if is_given[space].any():
+            found |= stored[2][:, space].any(axis=1) & overlaps[:, space].all(axis=1)
+    return set(np.flatnonzero(found).tolist())
 
 
 @pytest.mark.parametrize("tail", [0, 50, 2_048])
@@ -69,10 +81,9 @@ def test_searches_find_what_begins_to_match(name: str, tail: int, width: int, mo
         news[:8] = draw(rng, dimensions, min(dimensions, 5), 3, 8)
         olds[20:] = [[] for _ in olds[20:]]
         found = np.stack(index.search(Regions.of(olds), Regions.of(news)), axis=1)
-        for place, (old, new) in enumerate(zip(olds, news, strict=True)):
-            expected = {
-                row for row, cells in enumerate(stored) if match(new, cells, spaces) and not match(old, cells, spaces)
-            }
+        before, after, there = (bounds(each, dimensions) for each in (olds, news, stored))
+        for place in range(len(news)):
+            expected = matching(after, place, there, spaces) - matching(before, place, there, spaces)
             assert sorted(found[found[:, 0] == place, 1].tolist()) == sorted(expected), (turn, place)
 
 

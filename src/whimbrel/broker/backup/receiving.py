@@ -31,7 +31,6 @@ def receive(pieces: Iterable[bytes], target: Path, progress: Progress | None = N
             _write(frames, staged, copy, facts, progress)
         finally:
             copy.finish()
-        (staged / "log/writer.lock").unlink(missing_ok=True)
         made = finish(staged, facts)
         if verify:
             check(staged, made, progress)

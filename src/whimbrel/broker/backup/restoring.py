@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from whimbrel.broker.backup.making import Progress, check
-from whimbrel.broker.backup.manifest import FILE_NAME, BackupError, Manifest
+from whimbrel.broker.backup.manifest import BackupError, Manifest
 from whimbrel.broker.store.formats import follow_log
 from whimbrel.log import renew_id
 from whimbrel.storage.atomic import remove_staged, staged_directory
@@ -33,7 +33,6 @@ def restore(backup: Path, directory: Path, progress: Progress | None = None, ver
         if verify:
             check(staged, manifest, progress)
         renew(staged)
-        (staged / FILE_NAME).unlink(missing_ok=True)
     return manifest
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 from time import time_ns
@@ -19,8 +19,9 @@ from whimbrel.log import LogReader
 from whimbrel.storage.atomic import remove
 
 
-def send(directory: Path, log: LogReader, stamps: FoldStamps) -> Iterator[bytes]:
-    """The frames of a backup. Entries are not truncated before they are sent, if the receiver does not pause long."""
+def send(directory: Path, log: LogReader, stamps: FoldStamps) -> Generator[bytes, None, None]:
+    """The frames of a backup. Entries are not truncated before they are sent, while the receiver reads
+    at least once a minute (the lease)."""
     staged = directory / f"{STAGED_BACKUP}{secrets.token_hex(4)}"
     staged.mkdir()
     lease = stamps.lease(log.floor)

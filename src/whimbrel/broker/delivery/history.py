@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
@@ -46,27 +47,27 @@ def scan(
         yield chunk[-1][0] + 1, found
 
 
+@dataclass(eq=False)
 class _Scan:
     """The state of one scan."""
 
-    def __init__(self, start: int) -> None:
-        self.lock = threading.Lock()
-        self.reached = start
-        self.found: list[int] = []
-        self.index: Index | None = None
+    reached: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    found: list[int] = field(default_factory=list)
+    index: Index | None = None
 
 
+@dataclass(eq=False)
 class History:
     """The early matches of subscriptions. May be used from any thread; each scan runs in one thread at a time."""
 
-    def __init__(
-        self, directory: Path, reader: LogReader, timestamps: frozenset[str], schema: Schema | None = None
-    ) -> None:
-        make_directory(directory)
-        self._directory = directory
-        self._reader = reader
-        self._timestamps = timestamps
-        self._schema = schema
+    _directory: Path
+    _reader: LogReader
+    _timestamps: frozenset[str]
+    _schema: Schema | None = None
+
+    def __post_init__(self) -> None:
+        make_directory(self._directory)
         self._lock = threading.Lock()
         self._scans: dict[int, _Scan] = {}
         self._done: dict[int, NDArray[np.int64]] = {}
@@ -94,7 +95,7 @@ class History:
         return done[place : place + limit], complete
 
     def has_lost(self, subscription: StoredSubscription, after: int, floor: int) -> bool:
-        """Whether early matches above `after` lay below the floor of the log; assumed where they were not searched."""
+        """Whether truncation deleted early matches above `after`; assumed where the log was not searched for them."""
         start = subscription.start
         if start is None or start >= floor or after >= subscription.first - 1:
             return False

@@ -9,8 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.broker.delivery.framing import FRAMINGS
-from whimbrel.broker.delivery.outbox import Outbox
+from whimbrel.broker.delivery.outbox import FRAMINGS, Outbox
 from whimbrel.broker.requests.webhook_sinks import DigestRequest
 from whimbrel.broker.sequencing.request_group import LivePairs
 from whimbrel.broker.store import Cursor
@@ -23,7 +22,7 @@ class Stream:
     """Somebody who waits for messages. `numbers` are the versions of subscriptions that it listens to.
 
     A stream of a durable subscription has its `id`, and so has a pull that waits (`is_pull`); ephemeral streams have
-    none. `caller` reads it, who is its `owner` or an admin. One with a `digest` reads the log when a window is over;
+    none. `caller`, its `owner` or an admin, reads it. One with a `digest` reads the log when a window is over;
     nothing is pushed to it.
     """
 
@@ -47,7 +46,7 @@ class Hub:
         self.dropped = self.spills = 0  # of streams that are closed
 
     def open(self, stream: Stream, numbers: Iterable[int]) -> None:
-        """Start to push. A second stream on a subscription replaces the first."""
+        """Push messages to a stream from now on. A second stream on a subscription replaces the first."""
         if stream.outbox.closed is not None:
             return
         if stream.id is not None:
@@ -68,7 +67,7 @@ class Hub:
             self._by_number[number] = (*others, stream)
 
     def close(self, stream: Stream) -> None:
-        """Stop to push; a second call does nothing."""
+        """Push nothing more to a stream; a second call does nothing."""
         if stream not in self._streams:
             return
         self._streams.discard(stream)
@@ -84,7 +83,7 @@ class Hub:
         return id in self._by_id
 
     def renumber(self, id: str, number: int, digest: DigestRequest | None) -> None:
-        """A subscription has a new version; its stream goes on with what that says about digests."""
+        """Let the streams of a subscription listen to its new version, and use the digest of that."""
         for stream in self._by_id.get(id, ()):
             self.listen(stream, number)
             if stream.digest != digest and not stream.is_pull:
@@ -108,7 +107,7 @@ class Hub:
             stream.outbox.close(reason)
 
     def deliver(self, pairs: LivePairs) -> None:
-        """Push the events of a group. Costs the pairs, and nothing if no stream is open."""
+        """Push the events of a group. Takes time in proportion to the pairs, and none if no stream is open."""
         by_number = self._by_number
         if not by_number or not len(pairs.numbers):
             return

@@ -61,15 +61,14 @@ class MessageReader:
         Truncated if messages behind `after` are no longer in the log.
         """
         behind = after.offset if after.part is None else after.offset - 1
-        floor = self._log.floor
-        if behind + 1 < floor and self._has_lost(subscription, behind, floor):
-            raise Truncated(behind, floor)
+        self._check_floor(subscription, behind)
         try:
             while True:
                 offsets, complete = self._history.find(subscription, behind, limit)
                 found = [(offset, -1) for offset in offsets.tolist()]
                 if complete and len(found) < limit:
                     found += self._own(subscription, behind, limit - len(found))
+                self._check_floor(subscription, behind)  # a search passes over what was truncated before it
                 rows = self._log.pick([offset for offset, _ in found], READ_BYTES)
                 messages = self._rendered(zip(rows, found, strict=False), subscription, after, limit)
                 if messages or not rows:
@@ -92,8 +91,14 @@ class MessageReader:
                     return messages
         return messages
 
+    def _check_floor(self, subscription: StoredSubscription, after: int) -> None:
+        """Raise Truncated if messages behind `after` are no longer in the log."""
+        floor = self._log.floor
+        if after + 1 < floor and self._has_lost(subscription, after, floor):
+            raise Truncated(after, floor)
+
     def _has_lost(self, subscription: StoredSubscription, after: int, floor: int) -> bool:
-        """Whether messages behind `after` lay below the floor. Of versions that are forgotten it is assumed."""
+        """Whether truncation deleted messages behind `after`; assumed if the store has forgotten a version."""
         versions = self._store.versions(subscription.id)
         if self._history.has_lost(subscription, after, floor):
             return True

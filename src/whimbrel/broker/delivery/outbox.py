@@ -1,4 +1,4 @@
-"""The outbox of one stream: messages that wait for a consumer, bounded in number and in bytes.
+"""The outbox of one stream: messages as bytes that wait for a consumer, bounded in number and in bytes.
 
 A durable subscription spills: a full outbox is emptied, and the stream reads on from the log. An ephemeral one has a
 policy. Publishers never wait for a consumer. An outbox is used in the event loop only.
@@ -8,13 +8,41 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Literal, TypeAlias, get_args
+
+from whimbrel.broker.requests.envelope import CURSOR
+from whimbrel.broker.store import Cursor
 
 Policy: TypeAlias = Literal["spill", "drop-oldest", "drop-newest", "disconnect"]
 EPHEMERAL_POLICIES = tuple(policy for policy in get_args(Policy) if policy != "spill")
 
 OUTBOX_MESSAGES = 1_000
 OUTBOX_BYTES = 1 << 20
+
+
+def sse(cursor: Cursor, event: bytes) -> bytes:
+    """An SSE event. Line breaks in JSON stand between tokens only, where a space means the same.
+
+    >>> sse(Cursor(7), b'{"id": "a"}')
+    b'id: 7\\ndata: {"id": "a"}\\n\\n'
+    """
+    if b"\n" in event or b"\r" in event:
+        event = event.replace(b"\r", b" ").replace(b"\n", b" ")
+    return b"id: %b\ndata: %b\n\n" % (str(cursor).encode(), event)
+
+
+def websocket(cursor: Cursor, event: bytes) -> bytes:
+    """The event with its cursor as an extension attribute.
+
+    >>> websocket(Cursor(7, 1), b' {"id": "a"}')
+    b'{"whimbrelcursor":"7.1","id": "a"}'
+    """
+    return b'{"%b":"%b",%b' % (CURSOR.encode(), str(cursor).encode(), event.lstrip()[1:])
+
+
+FRAMINGS: dict[str, Callable[[Cursor, bytes], bytes]] = {"sse": sse, "ws": websocket}
+"""The framings by name."""
 
 
 class Outbox:

@@ -7,9 +7,9 @@ from time import time_ns
 from typing import TypeAlias
 
 from whimbrel.broker.delivery.digests import closed_messages, digest_of, next_window
-from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.message_reader import StoredMessage
+from whimbrel.broker.delivery.outbox import FRAMINGS
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.requests.webhook_sinks import DigestRequest
 from whimbrel.broker.store import Cursor

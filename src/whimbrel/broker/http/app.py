@@ -43,6 +43,7 @@ OPERATIONS = [
     *publish.OPERATIONS,
     *publications.OPERATIONS,
     *spaces.OPERATIONS,
+    *publications.IN_SPACES,
     *subscriptions.OPERATIONS,
     *filters.OPERATIONS,
     *messages.OPERATIONS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 
 from starlette.requests import Request
@@ -28,12 +28,10 @@ async def backup(request: Request) -> Response:
     return StreamingResponse(_frames(broker, frames), media_type=_KIND)
 
 
-async def _frames(broker: Broker, frames: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _frames(broker: Broker, frames: Generator[bytes, None, None]) -> AsyncIterator[bytes]:
     """Frames, each read in a thread; what they hold is given back when the receiver is gone."""
     try:
         while (piece := await broker.runtime.in_thread(next, frames, None)) is not None:
             yield piece
     finally:
-        close = getattr(frames, "close", None)
-        if close is not None:
-            await broker.runtime.in_thread(close)
+        await broker.runtime.in_thread(frames.close)

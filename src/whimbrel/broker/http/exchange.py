@@ -11,10 +11,11 @@ from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from whimbrel.broker.http.operation import PAGE, JsonSchema
 from whimbrel.broker.requests.errors import (
     BadRequest,
     BrokerError,
@@ -22,6 +23,7 @@ from whimbrel.broker.requests.errors import (
     Truncated,
     Unavailable,
     UnsupportedMediaType,
+    decode_body,
 )
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -34,6 +36,7 @@ BODY_SECONDS = 30.0
 
 T = TypeVar("T")
 R = TypeVar("R")
+N = TypeVar("N", int, float)
 _NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 _encode = msgspec.json.Encoder().encode
 
@@ -85,9 +88,15 @@ def broker_of(request: Request) -> Broker:
     return broker
 
 
+def caller_of(request: HTTPConnection) -> Principal:
+    """Who makes a request, or opens a WebSocket."""
+    principal: Principal = request.scope["whimbrel.principal"]
+    return principal
+
+
 def principal_of(request: Request, scope: str) -> Principal:
     """The caller, who must have a scope."""
-    principal: Principal = request.scope["whimbrel.principal"]
+    principal = caller_of(request)
     principal.require(scope)
     return principal
 
@@ -127,6 +136,11 @@ async def body_of(request: Request) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+async def read_body(request: Request, shape: type[T], code: str) -> T:
+    """The struct that the body must be; Unprocessable, with a `code`, if it is not."""
+    return decode_body(await body_of(request), shape, code)
+
+
 async def lines_of(request: Request, limit: int) -> list[bytes]:
     """The lines of a body that are not blank, at most `limit`."""
     lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
@@ -148,23 +162,26 @@ class RequestTimeout(BrokerError):
     code = "timeout"
 
 
-def number_of(request: Request, name: str, default: float, low: float, high: float) -> float:
-    """A number of the query, within bounds."""
+def number_of(request: Request, name: str, schema: JsonSchema) -> float:
+    """A number of the query, or its default; BadRequest if it is not within the bounds of its schema."""
     text = request.query_params.get(name)
     if text is None:
-        return default
+        return float(schema["default"])
     value = float(text) if _NUMBER.fullmatch(text) else math.nan
-    if not low <= value <= high:
-        raise BadRequest(f"Expected {name} from {low:g} to {high:g}, but got {text[:40]!r}")
-    return value
+    return _within(schema, name, value, text)
 
 
-def integer_of(request: Request, name: str, default: int, low: int, high: int) -> int:
-    """A whole number of the query, within bounds."""
+def integer_of(request: Request, name: str, schema: JsonSchema) -> int:
+    """A whole number of the query, or its default; BadRequest if it is not within the bounds of its schema."""
     text = request.query_params.get(name)
     if text is None:
-        return default
+        return int(schema["default"])
     value = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+    return _within(schema, name, value, text)
+
+
+def _within(schema: JsonSchema, name: str, value: N, text: str) -> N:
+    low, high = schema["minimum"], schema["maximum"]
     if not low <= value <= high:
         raise BadRequest(f"Expected {name} from {low:g} to {high:g}, but got {text[:40]!r}")
     return value
@@ -172,7 +189,7 @@ def integer_of(request: Request, name: str, default: int, low: int, high: int) -
 
 def limit_of(request: Request) -> int:
     """How many items one page may have."""
-    return integer_of(request, "limit", 100, 1, 1_000)
+    return integer_of(request, "limit", PAGE)
 
 
 def subscription_of(request: Request) -> StoredSubscription:

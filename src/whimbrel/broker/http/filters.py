@@ -20,10 +20,11 @@ from whimbrel.broker.http.exchange import (
     integer_of,
     principal_of,
     problem_of,
+    read_body,
 )
 from whimbrel.broker.http.messages import PulledMessage
-from whimbrel.broker.http.operation import Operations, json_body
-from whimbrel.broker.requests.errors import BadRequest, NotFound, decode_body
+from whimbrel.broker.http.operation import JsonSchema, Operations, json_body
+from whimbrel.broker.requests.errors import BadRequest, NotFound
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, filter_of, read_request
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -125,11 +126,12 @@ class LintAnswer(msgspec.Struct):
     findings: list[LintFinding]
 
 
-_explain_requests = msgspec.json.Decoder(ExplainRequest)
-_events_named = msgspec.json.Decoder(EventNamed)
-
-
-_EXPLAINED: dict[str, Any] = {
+_PREVIEW: dict[str, JsonSchema] = {
+    "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 20},
+    "events": {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 10_000},
+    "near": {"type": "integer", "minimum": 0, "maximum": 50, "default": 0},
+}
+_EXPLAINED: JsonSchema = {
     "type": "object",
     "required": ["filter", "matched", "conjunctions"],
     "properties": {"filter": {"type": "string"}, "matched": {"type": "boolean"}, "conjunctions": {"type": "array"}},
@@ -165,7 +167,7 @@ def _validated(broker: Broker, filter: Filter) -> Validation:
 async def explain(request: Request) -> Response:
     """Say why an event matches a filter, or why not."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    asked = decode_body(await body_of(request), _explain_requests, "invalid-subscription")
+    asked = await read_body(request, ExplainRequest, "invalid-subscription")
     event = await _event_of(broker, asked, principal)
 
     def explained() -> dict[str, object]:
@@ -179,7 +181,7 @@ async def explain_one(request: Request) -> Response:
     """Say why an event, given or at an offset, matches a subscription or not."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = broker.subscriptions.find(request.path_params["id"], principal)
-    event = await _event_of(broker, decode_body(await body_of(request), _events_named, "invalid-request"), principal)
+    event = await _event_of(broker, await read_body(request, EventNamed, "invalid-request"), principal)
 
     def explained() -> dict[str, object]:
         return _explained(held.parse(broker.index.schema), event, held.decode_rules())
@@ -205,7 +207,7 @@ def _explained(filter: Filter, event: Event, rules: Rules) -> dict[str, object]:
 async def near_misses(request: Request) -> Response:
     """Show the subscriptions that an event almost matches, fewest failed constraints first."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    asked = decode_body(await body_of(request), _events_named, "invalid-request")
+    asked = await read_body(request, EventNamed, "invalid-request")
     if not 1 <= asked.limit <= 100:
         raise BadRequest(f"Expected a limit from 1 to 100, but got {asked.limit} - at $.limit")
     event = await _event_of(broker, asked, principal)
@@ -226,23 +228,12 @@ def _nearest(broker: Broker, principal: Principal, event: Event, limit: int) -> 
 
 
 @OPERATIONS.add(
-    "POST",
-    "/subscriptions/preview",
-    {200: Preview},
-    json_body(SubscriptionRequest),
-    query={
-        "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 20},
-        "events": {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 10_000},
-        "near": {"type": "integer", "minimum": 0, "maximum": 50, "default": 0},
-    },
-    errors=(422,),
+    "POST", "/subscriptions/preview", {200: Preview}, json_body(SubscriptionRequest), query=_PREVIEW, errors=(422,)
 )
 async def preview(request: Request) -> Response:
     """Show what a subscription would have matched among stored events."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    limit = integer_of(request, "limit", 20, 0, 1000)
-    count = integer_of(request, "events", 10_000, 1, 100_000)
-    near = integer_of(request, "near", 0, 0, 50)
+    limit, count, near = (integer_of(request, name, schema) for name, schema in _PREVIEW.items())
     asked = read_request(await body_of(request))
     filter = await broker.runtime.in_parser(filter_of, asked, principal.rules, broker.index.schema)
     return answer(await broker.runtime.in_background(_previewed, broker, filter, principal, count, limit, near))

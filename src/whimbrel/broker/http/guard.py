@@ -19,8 +19,7 @@ from whimbrel.broker.requests.envelope import is_lines
 from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, TooLarge, TooManyRequests, Unauthorized
 from whimbrel.broker.requests.settings import is_loopback
 from whimbrel.broker.service.broker import Broker
-from whimbrel.broker.service.principal import ANYBODY, Principal
-from whimbrel.broker.service.principal import principal_of as rights_of
+from whimbrel.broker.service.principal import ANYBODY, Principal, principal_of_token
 from whimbrel.broker.webhooks.consent import CALLBACK_PATH
 
 OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/login", "/logout"})
@@ -80,7 +79,9 @@ class Guard:
             principal = scope["whimbrel.principal"] = self._principal(scope, headers, allowed)
             name = principal.name
             self._by_name[name] += 1
-            self._check_share(name)
+            limit = self._settings.connections_per_token
+            if 0 < limit < self._by_name[name]:
+                raise TooManyRequests(f"Expected at most {limit:,} open requests of {name!r}")
         except BrokerError as error:
             await error_answer(error)(scope, receive, send)
         else:
@@ -101,11 +102,6 @@ class Guard:
             return  # a stream, which is read in groups
         if len(length) > 18 or int(length) > self._settings.body_bytes:
             raise TooLarge(f"Expected a body of at most {self._settings.body_bytes:,} bytes")
-
-    def _check_share(self, name: str) -> None:
-        limit = self._settings.connections_per_token
-        if 0 < limit < self._by_name[name]:
-            raise TooManyRequests(f"Expected at most {limit:,} open requests of {name!r}")
 
     def _principal(self, scope: Scope, headers: Headers, allowed_origin: bool) -> Principal:
         if scope["path"] in OPEN_PATHS or scope["path"].startswith((FILES, CALLBACK_PATH)):
@@ -134,7 +130,7 @@ class Guard:
             raise Unauthorized("Expected a session that is known here: log in again")
         if scope.get("method") not in ("GET", "HEAD") and headers.get("origin") != own_origin(scope, headers):
             raise Forbidden("Expected a request of the broker's own page")
-        return rights_of(held)
+        return principal_of_token(held)
 
     def _check_local(self, scope: Scope, headers: Headers, allowed_origin: bool) -> None:
         host = headers.get("host", "")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, broker_of
+from whimbrel.broker.http.exchange import answer, broker_of, caller_of
 from whimbrel.broker.http.operation import OBJECT, Operations
 from whimbrel.broker.service.metrics import CONTENT_TYPE
-from whimbrel.broker.service.principal import Principal
 
 OPERATIONS = Operations()
 
@@ -31,6 +30,5 @@ async def readyz(request: Request) -> Response:
 @OPERATIONS.add("GET", "/metrics", {200: "text/plain"})
 async def metrics(request: Request) -> Response:
     """Counts for Prometheus."""
-    principal: Principal = request.scope["whimbrel.principal"]
-    principal.require_no_rules("counts include everybody's events")
+    caller_of(request).require_no_rules("counts include everybody's events")
     return Response(request.app.state.metrics.render(), media_type=CONTENT_TYPE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -14,10 +13,11 @@ from starlette.responses import Response, StreamingResponse
 from whimbrel.broker.http.exchange import answer, body_of, broker_of, integer_of, number_of, principal_of, problem_of
 from whimbrel.broker.http.operation import LINES, OBJECT, JsonSchema, Operations
 from whimbrel.broker.requests.errors import BadRequest, Truncated, Unprocessable, UnsupportedMediaType
-from whimbrel.broker.service.matches import NotAtWatermark
+from whimbrel.broker.service.matches import CommitAnswer, NotAtWatermark
 from whimbrel.log import EVENT, BelowFloor, BeyondEnd, LogReader
 from whimbrel.log.match_commit import MEDIA_TYPE, MatchStatus, decode
 from whimbrel.log.version_ranges import SubscriptionVersion
+from whimbrel.publications.arrow_columns import column_of
 
 ARROW = "application/vnd.apache.arrow.stream"
 PAGE_BYTES = 4 << 20
@@ -25,36 +25,25 @@ PAGE_BYTES = 4 << 20
 _CHUNK = 64  # entries that are read at once
 _PAGE_ENTRIES = 10_000
 _LINES = 1_000  # versions that are sent at once
-_LAST = 1 << 62
 _LOG = pa.schema(
     {"offset": pa.int64(), "time": pa.timestamp("us", "UTC"), "event": pa.binary(), "matches": pa.binary()}
 )
 
 
-class CommitAnswer(msgspec.Struct):
-    """A commit is in the log; `repeated` if it was there before."""
-
-    watermark: int
-    repeated: bool
-
-
-_OFFSET: JsonSchema = {"type": "integer", "minimum": 0, "maximum": _LAST}
-RANGE: dict[str, JsonSchema] = {"from": _OFFSET, "until": _OFFSET}
+_WAIT: JsonSchema = {"type": "number", "minimum": 0, "maximum": 60, "default": 0}
+_OFFSET: JsonSchema = {"type": "integer", "minimum": 0, "maximum": 1 << 62, "default": 0}
+RANGE: dict[str, JsonSchema] = {
+    "from": _OFFSET,
+    "until": {"type": "integer", "minimum": 0, "maximum": 1 << 62, "description": "The end of the log by default."},
+}
 OPERATIONS = Operations()
 
 
-@OPERATIONS.add(
-    "GET",
-    "/matches",
-    {200: MatchStatus},
-    query={"wait": {"type": "number", "minimum": 0, "maximum": 60, "default": 0}},
-    errors=(403,),
-)
+@OPERATIONS.add("GET", "/matches", {200: MatchStatus}, query={"wait": _WAIT}, errors=(403,))
 async def status(request: Request) -> Response:
     """How far events are matched, and what waits. For engines outside of the broker, as all of these."""
     broker, _ = broker_of(request), principal_of(request, "match")
-    found = await broker.matches.wait(number_of(request, "wait", 0.0, 0, 60))
-    return answer(found)
+    return answer(await broker.matches.wait(number_of(request, "wait", _WAIT)))
 
 
 @OPERATIONS.add("GET", "/matches/settings", {200: OBJECT}, errors=(403,))
@@ -80,10 +69,9 @@ async def commit(request: Request) -> Response:
     except ValueError as error:
         raise Unprocessable(str(error), "bad-lists") from None
     try:
-        taken = await broker.matches.commit(commit)
+        return answer(await broker.matches.commit(commit))
     except NotAtWatermark as error:
         return answer({"error": problem_of(error), "watermark": error.watermark}, error.status)
-    return answer(CommitAnswer(taken.watermark, taken.repeated))
 
 
 @OPERATIONS.add("GET", "/log", {200: ARROW}, query=RANGE, errors=(403, 410, 422))
@@ -111,9 +99,9 @@ def _page(log: LogReader, first: int, until: int | None) -> Response:
         raise Truncated(first - 1, error.floor) from None
     except BeyondEnd as error:
         raise Unprocessable(str(error), "bad-range") from None
-    offsets, times, events, matches = ([row[at] for row in rows] for at in (0, 1, 3, 4))
-    columns: list[Any] = [pa.array(offsets, pa.int64()), pa.array(times, pa.int64()).cast(_LOG.field("time").type)]
-    columns += [pa.array(events, pa.binary()), pa.array(matches, pa.binary())]
+    kinds = {0: pa.int64(), 1: pa.int64(), 3: pa.binary(), 4: pa.binary()}
+    columns = [column_of([row[at] for row in rows], kind) for at, kind in kinds.items()]
+    columns[1] = columns[1].view(_LOG.field("time").type)
     facts = {"log": log.id, "floor": str(floor), "end": str(end), "next": str(place)}
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, _LOG.with_metadata(facts)) as out:
@@ -125,7 +113,7 @@ async def export_versions(request: Request) -> Response:
     """GET /subscriptions/export?from=&until=: every version that overlaps a range, one per line."""
     broker, _ = broker_of(request), principal_of(request, "match")
     first, until = _range(request)
-    since = integer_of(request, "since", 0, 0, _LAST)
+    since = integer_of(request, "since", _OFFSET)
     found = broker.matches.versions(first, broker.matches.end if until is None else until, since)
 
     async def lines() -> AsyncIterator[bytes]:
@@ -140,8 +128,10 @@ def _lines(versions: Iterator[SubscriptionVersion]) -> bytes:
 
 
 def _range(request: Request) -> tuple[int, int | None]:
-    first = integer_of(request, "from", 0, 0, _LAST)
-    until = integer_of(request, "until", -1, 0, _LAST)
-    if 0 <= until < first:
+    first = integer_of(request, "from", _OFFSET)
+    if "until" not in request.query_params:
+        return first, None
+    until = integer_of(request, "until", RANGE["until"])
+    if until < first:
         raise BadRequest(f"Expected a range, but got [{first}, {until})")
-    return first, None if until < 0 else until
+    return first, until

@@ -13,21 +13,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
-from whimbrel.broker.delivery.outbox import EPHEMERAL_POLICIES, Outbox, Policy
+from whimbrel.broker.delivery.outbox import EPHEMERAL_POLICIES, FRAMINGS, Outbox, Policy
 from whimbrel.broker.delivery.streaming import Read, follow
 from whimbrel.broker.http.exchange import (
     answer,
-    body_of,
     broker_of,
     limit_of,
     number_of,
     principal_of,
+    read_body,
     subscription_of,
 )
-from whimbrel.broker.http.operation import CURSOR, PAGE, Operations, json_body
-from whimbrel.broker.requests.errors import BadRequest, Truncated, Unprocessable, decode_body
+from whimbrel.broker.http.operation import CURSOR, PAGE, JsonSchema, Operations, json_body
+from whimbrel.broker.requests.errors import BadRequest, Truncated, Unprocessable
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.store import Cursor
 from whimbrel.model.filter import Filter
@@ -63,26 +62,14 @@ class AckRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
     cursor: str | None = None
 
 
-_acks = msgspec.json.Decoder(AckRequest)
-
-
 _ONE = "/subscriptions/{id}"
 _ACK = {
     "oneOf": [
-        {
-            "type": "object",
-            "required": ["offset"],
-            "properties": {"offset": {"type": "integer", "minimum": -1}},
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "required": ["cursor"],
-            "properties": {"cursor": CURSOR},
-            "additionalProperties": False,
-        },
+        {"type": "object", "required": [name], "properties": {name: schema}, "additionalProperties": False}
+        for name, schema in (("offset", {"type": "integer", "minimum": -1}), ("cursor", CURSOR))
     ]
 }
+_WAIT: JsonSchema = {"type": "number", "minimum": 0, "maximum": 60, "default": 0}
 _EVENTS = "text/event-stream"
 OPERATIONS = Operations()
 
@@ -91,11 +78,7 @@ OPERATIONS = Operations()
     "GET",
     f"{_ONE}/messages",
     {200: PullAnswer},
-    query={
-        "after": CURSOR,
-        "limit": PAGE,
-        "wait": {"type": "number", "minimum": 0, "maximum": 60, "default": 0},
-    },
+    query={"after": CURSOR, "limit": PAGE, "wait": _WAIT},
     errors=(404, 410, 422),
 )
 async def pull(request: Request) -> Response:
@@ -103,7 +86,7 @@ async def pull(request: Request) -> Response:
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = subscription_of(request)
     limit = limit_of(request)
-    wait = number_of(request, "wait", 0.0, 0, 60)
+    wait = number_of(request, "wait", _WAIT)
     after = request.query_params.get("after")
     cursor = None if after is None else read_cursor(after)
     try:
@@ -123,7 +106,7 @@ async def pull(request: Request) -> Response:
 async def acknowledge(request: Request) -> Response:
     """Move the cursor: messages up to it are done."""
     broker, held = broker_of(request), subscription_of(request)
-    asked = decode_body(await body_of(request), _acks, "invalid-request")
+    asked = await read_body(request, AckRequest, "invalid-request")
     if (asked.offset is None) == (asked.cursor is None):
         raise BadRequest('Expected {"offset": n} or {"cursor": "..."}')
     cursor = read_cursor(str(asked.offset) if asked.cursor is None else asked.cursor)
@@ -180,7 +163,7 @@ async def ephemeral_stream(request: Request) -> Response:
         raise BadRequest("Expected on=events or on=publications, and leave=true or leave=false")
     if on == "events" and leave == "true":
         raise BadRequest("Expected leave=true only with on=publications")
-    filter = await broker.runtime.in_parser(_small_filter, text, dialect)
+    filter = await broker.runtime.in_parser(_parse_within_limits, text, dialect)
     outbox = Outbox(cast("Policy", policy), "sse")
     entered: Iterable[tuple[Cursor, bytes]] = ()
     if on == "publications":
@@ -190,7 +173,7 @@ async def ephemeral_stream(request: Request) -> Response:
     return EventStream(request, opened, None, Cursor(-1), broker.streams.close, entered)
 
 
-def _small_filter(text: str, dialect: str) -> Filter:
+def _parse_within_limits(text: str, dialect: str) -> Filter:
     filter = Filter.parse(text, dialect)
     _ = filter.conjunctions  # a normal form above its limits is refused now
     return filter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -56,7 +57,7 @@ def _described(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str, An
     for place, found in (("query", operation.query), ("header", operation.headers)):
         parameters += [{"name": name, "in": place, "schema": schema} for name, schema in found.items()]
     described: dict[str, Any] = {
-        "operationId": operation.endpoint.__module__.rpartition(".")[2] + "." + operation.endpoint.__name__,
+        "operationId": operation.id,
         "tags": [operation.path.split("/")[1]],
         "summary": operation.summary,
         "parameters": parameters,
@@ -95,11 +96,14 @@ def _schema(shape: Shape, schemas: Mapping[Any, Any]) -> Any:
 
 
 class Documents:
-    """The document and the page of some operations, made once."""
+    """The document and the page of some operations, made when they are first asked for."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
-        self._document = openapi_document(operations)
-        self._page = _page(self._document)
+        self._operations = operations
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        return openapi_document(self._operations)
 
     async def openapi(self, _: Request) -> Response:
         """GET /openapi.json."""
@@ -108,7 +112,7 @@ class Documents:
     async def docs(self, _: Request) -> Response:
         """GET /docs: the operations on one page, which loads nothing else."""
         policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-        return HTMLResponse(self._page, headers={"content-security-policy": policy})
+        return HTMLResponse(_page(self._document), headers={"content-security-policy": policy})
 
 
 _STYLE = (

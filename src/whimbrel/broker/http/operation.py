@@ -40,6 +40,7 @@ class Operation(NamedTuple):
     `errors` are statuses with which it refuses a request, besides those that every operation may answer with.
     """
 
+    id: str
     method: str
     path: str
     endpoint: Endpoint
@@ -54,7 +55,11 @@ class Operation(NamedTuple):
 
 
 class Operations(list[Operation]):
-    """The operations of a module of endpoints."""
+    """The operations of a module of endpoints, or others of these endpoints, whose ids then begin with a `name`."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__()
+        self._name = name
 
     def add(
         self,
@@ -70,11 +75,13 @@ class Operations(list[Operation]):
         """Declare that the function below serves an operation; its docstring is the summary, and the description."""
 
         def declare(endpoint: Endpoint) -> Endpoint:
+            id = f"{self._name or endpoint.__module__.rpartition('.')[2]}.{endpoint.__name__}"
             summary, _, text = cleandoc(endpoint.__doc__ or "").partition("\n\n")
-            described = Operation(
-                method, path, endpoint, summary, answers, body, query, headers, answer_headers, errors, text
+            self.append(
+                Operation(
+                    id, method, path, endpoint, summary, answers, body, query, headers, answer_headers, errors, text
+                )
             )
-            self.append(described)
             return endpoint
 
         return declare

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from whimbrel.broker.http.exchange import answer, body_of, error_answer, principal_of
+from whimbrel.broker.http.exchange import answer, body_of, caller_of, error_answer, principal_of
 from whimbrel.broker.http.operation import OBJECT, Operations, json_body
 from whimbrel.broker.http.socket import no_socket
 from whimbrel.broker.peering import wire
@@ -18,7 +18,7 @@ from whimbrel.broker.peering.route_tracing import Tracer
 from whimbrel.broker.peering.status import overlay_picture, overlay_status
 from whimbrel.broker.peering.wire import BadLink
 from whimbrel.broker.requests.errors import BadRequest, BrokerError, Unauthorized
-from whimbrel.broker.service.principal import ANYBODY, Principal
+from whimbrel.broker.service.principal import ANYBODY
 
 LINK_PATH = wire.PATH
 
@@ -52,7 +52,7 @@ class AcceptedConnection:
 
 async def link(websocket: WebSocket) -> None:
     """Serve the connection of a peer. Peers need a token, on loopback too."""
-    principal: Principal = websocket.scope["whimbrel.principal"]
+    principal = caller_of(websocket)
     peering: Peering = websocket.app.state.peering
     try:
         if principal is ANYBODY:
@@ -113,5 +113,4 @@ async def no_link(request: Request) -> Response:
 
 
 def _check_no_rules(request: Request) -> None:
-    principal: Principal = request.scope["whimbrel.principal"]
-    principal.require_no_rules("counts include everybody's events")
+    caller_of(request).require_no_rules("counts include everybody's events")

@@ -15,11 +15,11 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of
+from whimbrel.broker.http.exchange import answer, broker_of, caller_of, principal_of, read_body
 from whimbrel.broker.http.guard import FILES, own_origin
 from whimbrel.broker.http.operation import Operations, json_body
 from whimbrel.broker.page.sessions import cookie, session_name
-from whimbrel.broker.requests.errors import Forbidden, NotFound, decode_body
+from whimbrel.broker.requests.errors import Forbidden, NotFound
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal, authenticate
 from whimbrel.model.errors import WhimbrelError
@@ -103,9 +103,6 @@ def _file_answer(request: Request, name: str) -> Response:
     return Response(found.content, media_type=found.kind, headers=headers)
 
 
-_logins = msgspec.json.Decoder(LoginRequest)
-
-
 OPERATIONS = Operations()
 
 
@@ -114,7 +111,7 @@ async def login(request: Request) -> Response:
     """Begin a session of the live page, kept by a cookie."""
     broker = broker_of(request)
     _check_origin(request)
-    asked = decode_body(await body_of(request), _logins, "invalid-token")
+    asked = await read_body(request, LoginRequest, "invalid-token")
     principal = authenticate(asked.token.strip()[:1024], broker.tokens.stored)
     name = broker.sessions.begin(broker.tokens.stored[principal.name])
     return answer(_session(principal, True), 200, {"set-cookie": cookie(name, request.url.scheme == "https")})
@@ -138,9 +135,8 @@ def _check_origin(request: Request) -> None:
 @OPERATIONS.add("GET", "/session", {200: SessionAnswer}, errors=(401,))
 async def session(request: Request) -> Response:
     """Say who calls."""
-    principal: Principal = request.scope["whimbrel.principal"]
     has_session = "authorization" not in request.headers and broker_of(request).needs_tokens
-    return answer(_session(principal, has_session))
+    return answer(_session(caller_of(request), has_session))
 
 
 def _session(principal: Principal, has_session: bool) -> SessionAnswer:

@@ -1,4 +1,4 @@
-"""/publications: events that stay. Put, patch, read and delete them by key, list them, change many as JSON lines."""
+"""/publications, also of spaces: put, patch, read and delete events that stay, list them, change many as JSON lines."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from whimbrel.broker.http.operation import (
 )
 from whimbrel.broker.http.publish import EventResult, PublishAnswer, answer_results, event_results
 from whimbrel.broker.http.subscriptions import if_match
+from whimbrel.broker.publications.region_bodies import RegionPatch, RegionsBody
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, read_update, read_update_lines
 from whimbrel.broker.requests.errors import BrokerError
 from whimbrel.broker.requests.subscriptions import time_text
@@ -48,12 +49,15 @@ class PublicationPage(msgspec.Struct):
 
 
 UPDATE_ERRORS = (403, 404, 412, 413, 422, 429)
-_ONE = "/publications/{key}"
+_ALL, _ONE = "/publications", "/publications/{key}"
+_ALL_IN_SPACE, _ONE_IN_SPACE = f"/spaces/{{name}}{_ALL}", f"/spaces/{{name}}{_ONE}"
 OPERATIONS = Operations()
+IN_SPACES = Operations("spaces")
+"""The same for the publications of the space that the path names."""
 
 
-def add_update(operations: Operations, method: str, path: str, body: Shape) -> Callable[[Endpoint], Endpoint]:
-    """Declare that the function below gives a publication what is in the body."""
+def _add_update(operations: Operations, method: str, path: str, body: Shape) -> Callable[[Endpoint], Endpoint]:
+    """Declare the endpoint below: it updates a publication from the body."""
     return operations.add(
         method,
         path,
@@ -65,59 +69,28 @@ def add_update(operations: Operations, method: str, path: str, body: Shape) -> C
     )
 
 
-@add_update(OPERATIONS, "PUT", _ONE, OBJECT)
+@_add_update(OPERATIONS, "PUT", _ONE, OBJECT)
+@_add_update(IN_SPACES, "PUT", _ONE_IN_SPACE, RegionsBody)
 async def put(request: Request) -> Response:
-    """Give a publication a new state. The answer comes when it is on disk."""
-    return await answer_update(request, UpdateKind.PUT)
+    """Give a publication a new state, in a space its regions. The answer comes when it is on disk."""
+    return await _update(request, UpdateKind.PUT)
 
 
-@add_update(OPERATIONS, "PATCH", _ONE, OBJECT)
+@_add_update(OPERATIONS, "PATCH", _ONE, OBJECT)
+@_add_update(IN_SPACES, "PATCH", _ONE_IN_SPACE, RegionPatch)
 async def patch(request: Request) -> Response:
-    """Change some attributes of a publication: a JSON merge patch, in which null deletes."""
-    return await answer_update(request, UpdateKind.PATCH)
+    """Change some attributes of a publication by a JSON merge patch, or in a space one region; null deletes."""
+    return await _update(request, UpdateKind.PATCH)
 
 
 @OPERATIONS.add("DELETE", _ONE, {200: EventResult}, headers=IF_MATCH, errors=(404, 412, 422))
+@IN_SPACES.add("DELETE", _ONE_IN_SPACE, {200: EventResult}, headers=IF_MATCH, errors=(404, 412, 422))
 async def delete(request: Request) -> Response:
     """Delete a publication. All that matched it are told."""
-    return await answer_update(request, UpdateKind.DELETE)
+    return await _update(request, UpdateKind.DELETE)
 
 
-@OPERATIONS.add("GET", _ONE, {200: PublicationShown}, answer_headers=TAGGED, errors=(404, 422))
-async def read(request: Request) -> Response:
-    """Read a publication."""
-    return await answer_publication(request)
-
-
-@OPERATIONS.add("GET", "/publications", {200: PublicationPage}, query=PAGES)
-async def listing(request: Request) -> Response:
-    """List publications, in the order of their keys."""
-    return await answer_page(request)
-
-
-@OPERATIONS.add("POST", "/publications", {200: PublishAnswer, 422: PublishAnswer}, {LINES: LINES}, errors=(413,))
-async def update_lines(request: Request) -> Response:
-    """Change many: one {"key", "state"}, {"key", "patch"} or {"key", "delete": true} per line."""
-    return await answer_lines(request)
-
-
-async def answer_publication(request: Request) -> Response:
-    """Answer a publication: of the space that the path names, or of none."""
-    broker, principal = broker_of(request), principal_of(request, "subscribe")
-    key = request.path_params["key"]
-    held = await broker.runtime.in_thread(broker.publications.find, key, principal, _space(request))
-    return answer(_shown(held), headers={"etag": f'"{held.offset}"'})
-
-
-async def answer_page(request: Request) -> Response:
-    """Answer a page of publications."""
-    broker, principal = broker_of(request), principal_of(request, "subscribe")
-    after, limit = request.query_params.get("after", ""), limit_of(request)
-    page = await broker.runtime.in_thread(broker.publications.page, principal, after, limit, _space(request))
-    return answer(PublicationPage([_shown(one) for one in page[0]], page[1]))
-
-
-async def answer_update(request: Request, kind: UpdateKind) -> Response:
+async def _update(request: Request, kind: UpdateKind) -> Response:
     """Apply the update of one key, and answer its offset."""
     broker, principal = broker_of(request), principal_of(request, "publish")
     body = b"" if kind is UpdateKind.DELETE else await body_of(request)
@@ -129,8 +102,32 @@ async def answer_update(request: Request, kind: UpdateKind) -> Response:
     return answer(EventResult(result.offset), headers={"etag": f'"{result.offset}"'})
 
 
-async def answer_lines(request: Request) -> Response:
-    """Apply the updates of JSON lines, and answer what became of each."""
+@OPERATIONS.add("GET", _ONE, {200: PublicationShown}, answer_headers=TAGGED, errors=(404, 422))
+@IN_SPACES.add("GET", _ONE_IN_SPACE, {200: PublicationShown}, answer_headers=TAGGED, errors=(404, 422))
+async def read(request: Request) -> Response:
+    """Read a publication."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    key = request.path_params["key"]
+    held = await broker.runtime.in_thread(broker.publications.find, key, principal, _space(request))
+    return answer(_shown(held), headers={"etag": f'"{held.offset}"'})
+
+
+@OPERATIONS.add("GET", _ALL, {200: PublicationPage}, query=PAGES)
+@IN_SPACES.add("GET", _ALL_IN_SPACE, {200: PublicationPage}, query=PAGES, errors=(404,))
+async def listing(request: Request) -> Response:
+    """List publications, in the order of their keys."""
+    broker, principal, space = broker_of(request), principal_of(request, "subscribe"), _space(request)
+    if space:
+        await broker.runtime.in_thread(broker.spaces.find_space, space, principal)
+    after, limit = request.query_params.get("after", ""), limit_of(request)
+    page = await broker.runtime.in_thread(broker.publications.page, principal, after, limit, space)
+    return answer(PublicationPage([_shown(one) for one in page[0]], page[1]))
+
+
+@OPERATIONS.add("POST", _ALL, {200: PublishAnswer, 422: PublishAnswer}, {LINES: LINES}, errors=(413,))
+@IN_SPACES.add("POST", _ALL_IN_SPACE, {200: PublishAnswer, 422: PublishAnswer}, {LINES: LINES}, errors=(404, 413))
+async def update_lines(request: Request) -> Response:
+    """Change many: one {"key", "state"}, {"key", "patch"} or {"key", "delete": true} per line."""
     broker, principal = broker_of(request), principal_of(request, "publish")
     asked = read_update_lines(await lines_of(request, UPDATE_LINES))
     good = [one for one in asked if isinstance(one, PublicationUpdate)]

@@ -26,7 +26,7 @@ from whimbrel.broker.http.exchange import (
     principal_of,
     problem_of,
 )
-from whimbrel.broker.http.operation import LINES, PAGE, Operations
+from whimbrel.broker.http.operation import LINES, PAGE, JsonSchema, Operations
 from whimbrel.broker.requests.envelope import Incoming, PlainEvents, is_lines, read_events, read_lines
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, TooManyRequests, Unavailable
 from whimbrel.broker.requests.request_trace import RequestTrace
@@ -84,6 +84,7 @@ _plain = PlainEvents()
 _encode = msgspec.json.Encoder().encode
 
 
+_AFTER: JsonSchema = {"type": "integer", "minimum": 0, "maximum": 1 << 53, "default": 0}
 _CLOUD_EVENT = {
     "type": "object",
     "required": ["specversion", "id", "source", "type"],
@@ -222,14 +223,12 @@ async def _line_groups(request: Request) -> AsyncIterator[list[bytes]]:
         yield lines
 
 
-@OPERATIONS.add(
-    "GET", "/dead-letters", {200: DeadLetterPage}, query={"after": {"type": "integer", "minimum": 0}, "limit": PAGE}
-)
+@OPERATIONS.add("GET", "/dead-letters", {200: DeadLetterPage}, query={"after": _AFTER, "limit": PAGE})
 async def dead_letters(request: Request) -> Response:
     """Events that were refused, with reasons."""
     broker, principal = broker_of(request), principal_of(request, "publish")
     limit = limit_of(request)
-    after = integer_of(request, "after", 0, 0, 1 << 53)
+    after = integer_of(request, "after", _AFTER)
     return answer(await broker.runtime.in_background(_letters, broker, principal, after, limit))
 
 

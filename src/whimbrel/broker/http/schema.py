@@ -8,11 +8,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, caller_of, principal_of
 from whimbrel.broker.http.operation import OBJECT, Operations, json_body
 from whimbrel.broker.requests.errors import BadRequest, Forbidden
 from whimbrel.broker.requests.schema_extensions import ExtensionsRequest, read_extensions
-from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.schema_service import etag_of
 
 VIEW_TYPES = 1_000
@@ -46,8 +45,7 @@ class ExtensionsAnswer(msgspec.Struct):
 
 def _check_reader(request: Request) -> None:
     """Whoever publishes or subscribes may read the schema."""
-    principal: Principal = request.scope["whimbrel.principal"]
-    if not principal.scopes & frozenset(_READERS):
+    if not caller_of(request).scopes & frozenset(_READERS):
         raise Forbidden(f"Expected a token with a scope of {', '.join(_READERS)}")
 
 

@@ -2,7 +2,8 @@
 
 Each message is a CloudEvent with its cursor in the attribute `whimbrelcursor`. The client sends `{"ack": cursor}` to
 move the subscription's cursor, and `{"credit": n}` to allow n more messages. Without `?credit=n` there is no bound but
-the connection itself. `{"gap": {"after": n, "first": m}}` is not a CloudEvent: messages from n to m were deleted.
+the connection itself. `{"gap": {"after": n, "first": m}}` is not a CloudEvent: messages behind
+cursor n were deleted, and m is the first that is left.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.outbox import Outbox
 from whimbrel.broker.delivery.streaming import follow
-from whimbrel.broker.http.exchange import error_answer
+from whimbrel.broker.http.exchange import caller_of, error_answer
 from whimbrel.broker.http.messages import read_cursor
 from whimbrel.broker.http.operation import CURSOR, Operations
 from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, Truncated, Unprocessable
 from whimbrel.broker.service.broker import Broker
-from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Cursor, StoredSubscription
 
 SUBPROTOCOL = "cloudevents.json"
@@ -74,11 +74,12 @@ class _Credit:
 async def socket(websocket: WebSocket) -> None:
     """Serve one connection."""
     broker: Broker = websocket.app.state.broker
-    principal: Principal = websocket.scope["whimbrel.principal"]
+    principal = caller_of(websocket)
     id = websocket.path_params["id"]
     try:
         principal.require("subscribe")
-        after = _after(websocket, broker, broker.subscriptions.find(id, principal))
+        found, text = broker.subscriptions.find(id, principal), websocket.query_params.get("after")
+        after = broker.messages.position(found) if text is None else read_cursor(text)
         credit = _Credit(_first_credit(websocket))
         held, stream = broker.delivery.open_stream(id, principal, "ws")
     except BrokerError as error:
@@ -102,11 +103,6 @@ async def socket(websocket: WebSocket) -> None:
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):
             reason = stream.outbox.closed or ""
             await websocket.close(1000 if reason != "bad-frame" else 1008, reason)
-
-
-def _after(websocket: WebSocket, broker: Broker, held: StoredSubscription) -> Cursor:
-    text = websocket.query_params.get("after")
-    return broker.messages.position(held) if text is None else read_cursor(text)
 
 
 def _first_credit(websocket: WebSocket) -> int | None:

@@ -1,4 +1,4 @@
-"""/spaces: subject spaces, the publications in them, and subscriptions with regions."""
+"""/spaces: subject spaces, and subscriptions with regions."""
 
 from __future__ import annotations
 
@@ -8,23 +8,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of
-from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGES, TAGGED, Operations, json_body
-from whimbrel.broker.http.publications import (
-    UPDATE_ERRORS,
-    PublicationPage,
-    PublicationShown,
-    add_update,
-    answer_lines,
-    answer_page,
-    answer_publication,
-    answer_update,
-)
-from whimbrel.broker.http.publish import EventResult, PublishAnswer
+from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of, read_body
+from whimbrel.broker.http.operation import IF_MATCH, TAGGED, Operations, json_body
+from whimbrel.broker.http.publications import UPDATE_ERRORS
 from whimbrel.broker.http.subscriptions import SubscriptionShown, if_match, shown
-from whimbrel.broker.publications.region_bodies import RegionPatch, RegionsBody
-from whimbrel.broker.publications.update_requests import UpdateKind
-from whimbrel.broker.requests.errors import Unprocessable, decode_body
+from whimbrel.broker.requests.errors import Unprocessable
 from whimbrel.broker.requests.subscriptions import ID, SubscriptionRequest, read_request
 
 
@@ -47,10 +35,7 @@ class SpaceList(msgspec.Struct):
     spaces: list[SpaceShown]
 
 
-_bodies = msgspec.json.Decoder(SpaceBody)
-
-
-_SPACE, _ONE, _SUBSCRIPTION = "/spaces/{name}", "/spaces/{name}/publications/{key}", "/spaces/{name}/subscriptions/{id}"
+_SPACE, _SUBSCRIPTION = "/spaces/{name}", "/spaces/{name}/subscriptions/{id}"
 OPERATIONS = Operations()
 
 
@@ -61,7 +46,7 @@ async def define(request: Request) -> Response:
     name = request.path_params["name"]
     if not ID.fullmatch(name):
         raise Unprocessable("Expected a name of letters, digits and _.~-", "invalid-space")
-    body = decode_body(await body_of(request), _bodies, "invalid-space")
+    body = await read_body(request, SpaceBody, "invalid-space")
     await broker.spaces.define(name, body.dimensions, principal)
     return answer(SpaceShown(name, body.dimensions))
 
@@ -88,46 +73,6 @@ async def drop(request: Request) -> Response:
     broker, principal = broker_of(request), principal_of(request, "publish")
     await broker.spaces.drop(request.path_params["name"], principal)
     return Response(status_code=204)
-
-
-@add_update(OPERATIONS, "PUT", _ONE, RegionsBody)
-async def put(request: Request) -> Response:
-    """Give a publication regions. The answer comes when they are on disk."""
-    return await answer_update(request, UpdateKind.PUT)
-
-
-@add_update(OPERATIONS, "PATCH", _ONE, RegionPatch)
-async def patch(request: Request) -> Response:
-    """Change some dimensions of one region of a publication; null removes a constraint."""
-    return await answer_update(request, UpdateKind.PATCH)
-
-
-@OPERATIONS.add("DELETE", _ONE, {200: EventResult}, headers=IF_MATCH, errors=(404, 412, 422))
-async def delete(request: Request) -> Response:
-    """Delete a publication. All that matched it are told."""
-    return await answer_update(request, UpdateKind.DELETE)
-
-
-@OPERATIONS.add(
-    "POST", "/spaces/{name}/publications", {200: PublishAnswer, 422: PublishAnswer}, {LINES: LINES}, errors=(404, 413)
-)
-async def update_lines(request: Request) -> Response:
-    """Change many: one {"key", "state": {"regions"}}, {"key", "patch"} or {"key", "delete": true} per line."""
-    return await answer_lines(request)
-
-
-@OPERATIONS.add("GET", _ONE, {200: PublicationShown}, answer_headers=TAGGED, errors=(404, 422))
-async def read(request: Request) -> Response:
-    """Read the regions of a publication."""
-    return await answer_publication(request)
-
-
-@OPERATIONS.add("GET", "/spaces/{name}/publications", {200: PublicationPage}, query=PAGES, errors=(404,))
-async def listing(request: Request) -> Response:
-    """List the publications of a space, in the order of their keys."""
-    broker, principal = broker_of(request), principal_of(request, "subscribe")
-    await broker.runtime.in_thread(broker.spaces.find_space, request.path_params["name"], principal)
-    return await answer_page(request)
 
 
 @OPERATIONS.add(

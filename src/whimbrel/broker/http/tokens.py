@@ -6,9 +6,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of
+from whimbrel.broker.http.exchange import answer, broker_of, principal_of, read_body
 from whimbrel.broker.http.operation import Operations, json_body
-from whimbrel.broker.requests.errors import decode_body
 
 
 class TokenRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -42,9 +41,6 @@ class TokenList(msgspec.Struct):
     tokens: list[TokenShown]
 
 
-_requests = msgspec.json.Decoder(TokenRequest)
-
-
 _ONE = "/tokens/{name}"
 OPERATIONS = Operations()
 
@@ -53,7 +49,7 @@ OPERATIONS = Operations()
 async def create(request: Request) -> Response:
     """Create a token; its text is shown once."""
     principal_of(request, "admin")
-    asked = await _read_request(request)
+    asked = await read_body(request, TokenRequest, "invalid-token")
     token = await broker_of(request).tokens.create(asked.name, asked.scopes, asked.tenant, asked.rules)
     return answer(TokenMade(asked.name, token), 201, {"cache-control": "no-store"})
 
@@ -69,9 +65,9 @@ async def listing(request: Request) -> Response:
 
 @OPERATIONS.add("PUT", _ONE, {204: None}, json_body(TokenRequest), errors=(404, 422))
 async def change(request: Request) -> Response:
-    """Give a token other rights: its filters follow, and its streams are closed."""
+    """Give a token other rights: the new rules hold for its subscriptions, and its streams are closed."""
     principal_of(request, "admin")
-    asked = await _read_request(request)
+    asked = await read_body(request, TokenRequest, "invalid-token")
     await broker_of(request).tokens.change(request.path_params["name"], asked.scopes, asked.tenant, asked.rules)
     return Response(status_code=204)
 
@@ -82,7 +78,3 @@ async def revoke(request: Request) -> Response:
     principal_of(request, "admin")
     await broker_of(request).tokens.revoke(request.path_params["name"])
     return Response(status_code=204)
-
-
-async def _read_request(request: Request) -> TokenRequest:
-    return decode_body(await body_of(request), _requests, "invalid-token")

@@ -17,15 +17,13 @@ from whimbrel.broker.http.exchange import (
     principal_of,
     subscription_of,
 )
-from whimbrel.broker.http.operation import OBJECT, PAGE, Operations, json_body
+from whimbrel.broker.http.operation import OBJECT, PAGE, JsonSchema, Operations, json_body
 from whimbrel.broker.requests.errors import NotFound, decode_body
 from whimbrel.broker.requests.subscriptions import time_text
 from whimbrel.broker.service.sink_secrets import KEPT_SECONDS
 from whimbrel.broker.store import Attempt, UndeliveredMessage
 from whimbrel.broker.webhooks.consent import CALLBACK_PATH
-from whimbrel.broker.webhooks.delivering import SendResult
-
-_LARGE = (1 << 63) - 1
+from whimbrel.broker.webhooks.delivering import SendAnswer
 
 
 class AttemptShown(msgspec.Struct, omit_defaults=True):
@@ -82,33 +80,22 @@ class RotateAnswer(msgspec.Struct):
     secret: str
 
 
-class SendAnswer(msgspec.Struct, omit_defaults=True):
-    """What a receiver said: `delivered` if that was 2xx."""
-
-    delivered: bool
-    seconds: float
-    status: int | None = None
-    problem: str | None = None
-
-
-_rotations = msgspec.json.Decoder(RotateRequest)
-
-
 _ONE = "/subscriptions/{id}"
-_NUMBER = {"type": "integer", "minimum": 0}
+_BEFORE: JsonSchema = {"type": "integer", "minimum": 1, "maximum": (1 << 63) - 1, "default": (1 << 63) - 1}
+_AFTER: JsonSchema = {"type": "integer", "minimum": 0, "maximum": (1 << 63) - 1, "default": 0}
 _CALLBACK = f"{CALLBACK_PATH}{{secret}}"
 _ALLOWED_RATE = {"webhook-allowed-rate": {"type": "string"}}
 OPERATIONS = Operations()
 
 
 @OPERATIONS.add(
-    "GET", f"{_ONE}/attempts", {200: AttemptPage}, query={"before": _NUMBER, "limit": PAGE}, errors=(404, 409)
+    "GET", f"{_ONE}/attempts", {200: AttemptPage}, query={"before": _BEFORE, "limit": PAGE}, errors=(404, 409)
 )
 async def attempts(request: Request) -> Response:
     """The newest requests to the sink of a subscription."""
     broker, held = broker_of(request), subscription_of(request)
     limit = limit_of(request)
-    before = integer_of(request, "before", _LARGE, 1, _LARGE)
+    before = integer_of(request, "before", _BEFORE)
     found = await broker.runtime.in_thread(broker.webhooks.attempts, held, before, limit)
     shown = [AttemptShown(**_fields(one)) for one in found]
     return answer(AttemptPage(shown, found[-1].number if len(found) == limit else None))
@@ -119,7 +106,7 @@ async def rotate(request: Request) -> Response:
     """Sign webhooks with another secret, and with the former one for a while."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = subscription_of(request)
-    asked = decode_body(await body_of(request) or b"{}", _rotations, "invalid-request")
+    asked = decode_body(await body_of(request) or b"{}", RotateRequest, "invalid-request")
     return answer(RotateAnswer(await broker.webhooks.rotate(held.id, principal, asked.secret, asked.keep)))
 
 
@@ -140,17 +127,17 @@ async def disable(request: Request) -> Response:
 @OPERATIONS.add("POST", f"{_ONE}/test", {200: SendAnswer}, errors=(404, 409))
 async def test(request: Request) -> Response:
     """Send an event of type whimbrel.test to the sink."""
-    return _send_answer(await broker_of(request).webhooks.test(subscription_of(request)))
+    return answer(await broker_of(request).webhooks.test(subscription_of(request)))
 
 
 @OPERATIONS.add(
-    "GET", f"{_ONE}/dead-letters", {200: UndeliveredPage}, query={"after": _NUMBER, "limit": PAGE}, errors=(404,)
+    "GET", f"{_ONE}/dead-letters", {200: UndeliveredPage}, query={"after": _AFTER, "limit": PAGE}, errors=(404,)
 )
 async def dead_letters(request: Request) -> Response:
     """Deliveries that were given up."""
     broker, held = broker_of(request), subscription_of(request)
     limit = limit_of(request)
-    after = integer_of(request, "after", 0, 0, _LARGE)
+    after = integer_of(request, "after", _AFTER)
     found = await broker.runtime.in_thread(broker.webhooks.undelivered, held, after, limit)
     shown = [UndeliveredShown(**_fields(one)) for one in found]
     return answer(UndeliveredPage(shown, found[-1].number if len(found) == limit else None))
@@ -162,7 +149,7 @@ async def redeliver(request: Request) -> Response:
     text = request.path_params["number"]
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise NotFound(f"Expected the number of a dead letter, but got {text[:40]!r}")
-    return _send_answer(await broker_of(request).webhooks.redeliver(subscription_of(request), int(text)))
+    return answer(await broker_of(request).webhooks.redeliver(subscription_of(request), int(text)))
 
 
 @OPERATIONS.add("POST", _CALLBACK, {200: OBJECT}, headers=_ALLOWED_RATE, errors=(404,))
@@ -188,7 +175,3 @@ def _fields(record: Attempt | UndeliveredMessage) -> dict[str, Any]:
     fields = record._asdict() | {"time": time_text(record.time)}
     del fields["id"]
     return fields
-
-
-def _send_answer(result: SendResult) -> Response:
-    return answer(SendAnswer(result.problem is None, result.seconds, result.status, result.problem))

@@ -73,19 +73,15 @@ class EventIds:
         found: dict[int, list[int]] = {}
         needles = np.array(digests, np.int64)
         floor = self._runs.floor
-        fulls = self._full  # taken before the runs: a dict goes when its run is there
+        unsealed = [*(full for _, full in self._full), self._tail]  # before the runs: a dict goes when its run is there
         for run in self._runs.runs:
             for place in run.among(needles).tolist():
                 digest = digests[place]
                 found.setdefault(digest, []).extend(run.find(digest, floor - 1).tolist())
-        for _, full in fulls:
+        for known in unsealed:
             for digest in digests:
-                if full.get(digest, -1) >= floor:
-                    found.setdefault(digest, []).append(full[digest])
-        tail = self._tail
-        for digest in digests:
-            if tail.get(digest, -1) >= floor:
-                found.setdefault(digest, []).append(tail[digest])
+                if known.get(digest, -1) >= floor:
+                    found.setdefault(digest, []).append(known[digest])
         return found
 
     def verified(self, offsets: Iterable[int], source: str, id: str) -> int | None:

@@ -3,7 +3,7 @@
 Runs cover the log from its floor on without gaps. As in a log-structured merge tree, every FAN neighbours of about the
 same size become one, so that a search looks at some FAN runs per level. Runs of FULL_PAIRS are merged no more, which
 bounds the memory of a merge; a search looks at one of them per million pairs or more. When the log is truncated, runs
-below the floor are dropped; what a run that reaches across it has below is not shown.
+below the floor are dropped; a run across the floor hides its part below.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class RunSet:
         return joined if limit is None else joined[:limit]
 
     def has_lost(self, key: int, after: int) -> bool:
-        """Whether offsets of a key above `after` lie below the floor."""
+        """Whether a reader at `after` has missed offsets of a key, because truncation deleted their entries."""
         floor = self._floor
         if self._lost.last_of(key) > after:
             return True
@@ -206,7 +206,7 @@ def _is_full(run: Run) -> bool:
 
 
 def _mergeable(runs: Sequence[Run]) -> tuple[int, int] | None:
-    """The span of the newest FAN or more neighbours of which none is of a higher level than the last; None if none.
+    """The newest FAN or more neighbours, none of a higher level than the last, as (start, stop), or None.
 
     Full runs are left alone.
     """

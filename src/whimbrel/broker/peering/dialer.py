@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import SystemRandom
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
@@ -22,6 +23,7 @@ FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 15.0
 _OPEN_SECONDS = 10.0
 _PING_SECONDS = 10.0
+_chance = SystemRandom()
 
 
 class DialedConnection:
@@ -50,26 +52,18 @@ class DialedConnection:
         await self._socket.close(1000, reason[:100])
 
 
+@dataclass(eq=False, repr=False)
 class Dialer:
     """Keeps a connection to the broker at a URL.
 
     `serve` runs it until it ends; `trouble` is called with the reason if there is none.
     """
 
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        tls: ssl.SSLContext | None,
-        serve: Callable[[LinkConnection, str], Awaitable[bool]],
-        trouble: Callable[[str, str], None],
-    ) -> None:
-        self.url = url
-        self._token = token
-        self._tls = tls
-        self._serve = serve
-        self._trouble = trouble
-        self._random = random.Random()
+    url: str
+    _token: str
+    _tls: ssl.SSLContext | None
+    _serve: Callable[[LinkConnection, str], Awaitable[bool]]
+    _trouble: Callable[[str, str], None]
 
     async def run(self) -> None:
         """Connect, serve, and connect again after a pause; never returns."""
@@ -77,11 +71,11 @@ class Dialer:
         while True:
             if await self._once():
                 pause = FIRST_PAUSE
-            await asyncio.sleep(pause * self._random.uniform(0.5, 1.0))
+            await asyncio.sleep(pause * _chance.uniform(0.5, 1.0))
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _once(self) -> bool:
-        """One connection; whether the link stood for a while."""
+        """Connect once and serve the link until it ends; return whether it was established."""
         scheme, _, rest = self.url.partition("://")
         address = f"{'wss' if scheme == 'https' else 'ws'}://{rest.rstrip('/')}{wire.PATH}"
         try:

@@ -20,7 +20,7 @@ class Link:
     cursor: int | None = None
     """The peer has our log up to here; None if nothing was sent so far."""
     received: int | None = None
-    """The last entry of the peer's log that is here, at the start."""
+    """The last entry of the peer's log that is here; it moves with every acknowledgement."""
     label: str = ""
     """The name that the peer gives itself."""
     region: Region = field(default_factory=Region)
@@ -40,6 +40,6 @@ class Link:
     reason: str = ""
     """Why it is not connected."""
     held_keys: set[bytes] = field(default_factory=set)
-    """Our filters that the peer has, while it tells them."""
+    """The keys of our filters that the peer has named so far in this handshake."""
     stored: tuple[int | None, bytes] = (None, b"")
     """The cursor and the region that the store has."""

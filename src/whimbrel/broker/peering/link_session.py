@@ -88,7 +88,7 @@ class LinkSession:
         self._out: deque[wire.LinkMessage] = deque()
         self._out_bytes = 0
         self._sending = asyncio.Lock()
-        self._written = asyncio.Event()
+        self._has_messages = asyncio.Event()
         self._grown = asyncio.Event()
         self._welcome: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self._in_flight: deque[_Sent] = deque()
@@ -147,7 +147,7 @@ class LinkSession:
             wire.Filters(list(message.added), list(message.removed)) if isinstance(message, wire.Filters) else message
         )
         self._out_bytes += _size(message)
-        self._written.set()
+        self._has_messages.set()
         if self._out_bytes > OUT_BYTES:
             self.cut("the peer reads too slowly")
 
@@ -177,8 +177,8 @@ class LinkSession:
                 self._out_bytes -= _size(message)
                 await self._send(message)
             self._out_bytes = 0  # messages that were joined are smaller than they were alone
-            self._written.clear()
-            await self._written.wait()
+            self._has_messages.clear()
+            await self._has_messages.wait()
 
     async def _read(self) -> None:
         assembler = wire.Assembler(wire.LINK_MESSAGE.value)

@@ -26,7 +26,7 @@ def topology_of(edges: Iterable[Edge]) -> tuple[Topology, list[Edge]]:
     """The tree of the oldest links, and the links that would close a cycle in it."""
     topology = Topology()
     closing: list[Edge] = []
-    for one, two, since in sorted({(min(edge[:2]), max(edge[:2]), edge[2]) for edge in edges}, key=_age):
+    for since, one, two in sorted({(edge[2], min(edge[:2]), max(edge[:2])) for edge in edges}):
         if two in topology.neighbours.get(one, ()):
             continue  # both ends have told it, with different times
         if topology.are_connected(one, two):
@@ -48,7 +48,3 @@ def closed_path(me: str, peer: str, mine: Region, theirs: Region) -> list[str] |
 def in_names(path: Iterable[str], names: dict[str, str]) -> str:
     """A path as text, with the names of brokers instead of their ids."""
     return " - ".join(f"{names[one]} ({one[:8]})" if names.get(one) else one[:8] for one in path)
-
-
-def _age(edge: Edge) -> tuple[int, str, str]:
-    return edge[2], edge[0], edge[1]

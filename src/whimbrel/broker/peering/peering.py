@@ -22,7 +22,7 @@ from whimbrel.broker.peering.link import Link
 from whimbrel.broker.peering.link_session import LinkSession
 from whimbrel.broker.peering.log_feed import LogFeed
 from whimbrel.broker.peering.router_thread import RouterThread, restore
-from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings, Sent, from_wire
+from whimbrel.broker.peering.routing import LinkRouter, Sent, from_wire
 from whimbrel.broker.peering.wire import BadLink, Region
 from whimbrel.broker.requests.entries import (
     FORWARDED_EVENTS,
@@ -145,14 +145,8 @@ class Peering:
             self.later(self._tend())
 
     def _new_router(self) -> LinkRouter:
-        settings = RoutingSettings(
-            tuple(self.live.index.timestamps),
-            self.live.index.schema is not None,
-            self.settings.optimizer_seconds,
-            self.settings.peer_filters,
-            self.settings.match_every_hop,
-        )
-        return LinkRouter(self.id, settings)
+        index = self.live.index
+        return LinkRouter(self.id, self.settings, index.timestamps, matches_all=index.schema is not None)
 
     def _fill(self) -> Callable[[LinkRouter], list[Sent]]:
         """The work that fills a new router from the store."""
@@ -194,9 +188,10 @@ class Peering:
             return
         for offset, change in group.changes:
             if isinstance(change, SubscriptionPut) and change.on == "events":
-                self.submit(partial(_put, offset, change))
+                put = partial(LinkRouter.put, id=change.id, number=offset, text=change.text, dialect=change.dialect)
+                self.submit(put)
             elif isinstance(change, SubscriptionEnd):
-                self.submit(partial(_end, change))
+                self.submit(partial(LinkRouter.end, id=change.id))
             elif isinstance(change, TokenPut | TokenEnd):
                 self.runtime.call(self._token_changed, change)
         if group.events:
@@ -380,11 +375,3 @@ class Peering:
         if self.troubles.get(name) != reason:
             logger.warning("no link with %s: %s", name, reason)
         self.troubles[name] = reason
-
-
-def _put(number: int, change: SubscriptionPut, router: LinkRouter) -> list[Sent]:
-    return router.put(change.id, number, change.text, change.dialect)
-
-
-def _end(change: SubscriptionEnd, router: LinkRouter) -> list[Sent]:
-    return router.end(change.id)

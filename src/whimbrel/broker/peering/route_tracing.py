@@ -72,7 +72,7 @@ class Tracer:
             answer = self._waiting.get(message.number)
             if answer is not None and not answer.done():
                 answer.set_result(message.hops)
-        elif not link.rules and len(self._tasks) < OPEN_TRACES:  # filters of others are not for everybody
+        elif not link.rules and len(self._tasks) < OPEN_TRACES:  # a trace shows others' filters
             task = asyncio.create_task(self._answer(link, message))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 from whimbrel.broker.peering.routing import LinkRouter, Sent
@@ -19,6 +20,7 @@ logger = logging.getLogger("whimbrel.overlay")
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class RouterThread:
     """Runs work on a router. `deliver` gets the messages to peers, in the event loop and in their order.
 
@@ -26,20 +28,15 @@ class RouterThread:
     the event loop, and nothing more is done on that router until `replace` gives another.
     """
 
-    def __init__(
-        self,
-        router: LinkRouter,
-        runtime: Runtime,
-        deliver: Callable[[list[Sent]], None],
-        on_failure: Callable[[], None],
-    ) -> None:
-        self.router = router
-        self._runtime = runtime
-        self._deliver = deliver
-        self._on_failure = on_failure
+    router: LinkRouter
+    _runtime: Runtime
+    _deliver: Callable[[list[Sent]], None]
+    _on_failure: Callable[[], None]
+    _has_failed: bool = False
+    _stopping: bool = False
+
+    def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "whimbrel-router")
-        self._has_failed = False
-        self._stopping = False
 
     async def run(self, work: Callable[[LinkRouter], T]) -> T:
         """Call `work` in the thread, and return its result."""

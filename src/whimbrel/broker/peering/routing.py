@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from whimbrel.broker.peering import wire
 from whimbrel.broker.peering.log_feed import LoggedEvent
+from whimbrel.broker.requests.settings import Settings
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
@@ -21,7 +22,6 @@ from whimbrel.model.token_rules import Rules, allows_text, constrain
 from whimbrel.overlay.router import router_messages
 from whimbrel.overlay.router.optimizer import OptimizerSettings
 from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings
-from whimbrel.overlay.router.router import NEIGHBOUR_FILTERS
 from whimbrel.overlay.router.router_messages import Effects
 from whimbrel.overlay.tree.paths import Interest, interest_key
 
@@ -32,18 +32,8 @@ Sent = tuple[str, wire.LinkMessage]
 """A peer and a message to it."""
 
 
-class RoutingSettings(NamedTuple):
-    """How a broker routes. With `matches_all` its own filters cannot be told to others, who send it all events."""
-
-    timestamps: tuple[str, ...] = ()
-    matches_all: bool = False
-    optimizer_seconds: float = 5.0
-    peer_filters: int = NEIGHBOUR_FILTERS.value
-    every_hop: bool = False
-
-
 class KeptRoute(NamedTuple):
-    """Where an event goes, as bits, by the state of the router with number `generation`."""
+    """Which peers want an event, as bits of `mask`; valid until the router changes, which counts `generation` up."""
 
     generation: int
     mask: int
@@ -51,13 +41,20 @@ class KeptRoute(NamedTuple):
 
 
 class LinkRouter:
-    """Feeds a `PrefixRouter`, and turns what it says into messages of the wire. One thread calls it."""
+    """Feeds a `PrefixRouter`, and turns what it says into messages of the wire. One thread calls it.
 
-    def __init__(self, id: str, settings: RoutingSettings) -> None:
+    With `matches_all` the filters of this broker cannot be told to others, who send it all events.
+    """
+
+    def __init__(
+        self, id: str, settings: Settings, timestamps: frozenset[str] = frozenset(), matches_all: bool = False
+    ) -> None:
         optimizer = OptimizerSettings(trigger=settings.optimizer_seconds)
-        self.router = PrefixRouter(id, PrefixSettings(optimizer=optimizer, every_hop=settings.every_hop))
+        self.router = PrefixRouter(id, PrefixSettings(optimizer=optimizer, every_hop=settings.match_every_hop))
         self.refused_filters = 0
-        self._settings = settings
+        self._peer_filters = settings.peer_filters
+        self._timestamps = timestamps
+        self._matches_all = matches_all
         self._versions: dict[str, int] = {}  # local subscriptions and the numbers of their versions
         self._theirs: dict[str, dict[bytes, bytes]] = {}  # filters of peers: their keys to ours
         self._uses: Counter[tuple[str, bytes]] = Counter()  # of ours by a peer: rules may make two of its filters one
@@ -75,7 +72,7 @@ class LinkRouter:
         former = self._versions.get(id)
         if former is not None and former >= number > 0:
             return []
-        filter = Filter.parse("TRUE") if self._settings.matches_all else Filter.parse(text, dialect)
+        filter = Filter.parse("TRUE") if self._matches_all else Filter.parse(text, dialect)
         self._versions[id] = number
         effects = self.router.subscribe(f"{id}@{number}", Interest(filter), monotonic())
         if former is not None:
@@ -111,7 +108,7 @@ class LinkRouter:
             key = interest_key(tenant, text)
             if key in theirs:
                 continue
-            if len(theirs) + len(good) >= self._settings.peer_filters:
+            if len(theirs) + len(good) >= self._peer_filters:
                 self.refused_filters += 1
                 continue
             try:
@@ -176,7 +173,7 @@ class LinkRouter:
             if event.peer == peer:
                 continue
             route = self.route(event)
-            if route.mask & bit and (not rules or allows_text(rules, event.raw, self._settings.timestamps)):
+            if route.mask & bit and (not rules or allows_text(rules, event.raw, self._timestamps)):
                 items.append(
                     wire.ForwardedItem(
                         event.offset, event.origin, event.origin_offset, event.tenant, route.prefix, event.raw
@@ -205,7 +202,7 @@ class LinkRouter:
 
     def read(self, raw: bytes) -> Event:
         """Parse an event, as filters see it."""
-        return Event.of(parse_json(raw), self._settings.timestamps)
+        return Event.of(parse_json(raw), self._timestamps)
 
     def count_false_positives(self, events: Iterable[LoggedEvent]) -> None:
         """Count events of peers that match nothing here and that no other peer wants."""

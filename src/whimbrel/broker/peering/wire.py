@@ -200,7 +200,6 @@ class BadLink(BrokerError):
         self.code = code
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _opening = msgspec.msgpack.Decoder(_Opening | Bye)
 _hello = msgspec.msgpack.Decoder(Hello)
 _messages: msgspec.msgpack.Decoder[LinkMessage] = msgspec.msgpack.Decoder(LinkMessage)
@@ -208,7 +207,7 @@ _messages: msgspec.msgpack.Decoder[LinkMessage] = msgspec.msgpack.Decoder(LinkMe
 
 def encode(message: Hello | LinkMessage) -> bytes:
     """Encode a message."""
-    return _encode(message)
+    return msgspec.msgpack.encode(message)
 
 
 def decode(data: bytes) -> LinkMessage:

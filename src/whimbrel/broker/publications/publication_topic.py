@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 from whimbrel.broker.publications.rendering import change_message, watched_message
-from whimbrel.broker.publications.tenant_states import Evaluation, HeldState, StateFilter, TenantStates, Transition
-from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, Updates, check_version, merged
+from whimbrel.broker.publications.tenant_states import HeldState, StateFilter, TenantStates, Transition
+from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, Updates, check_target, merged
 from whimbrel.broker.publications.watchers import FIRST_NUMBER, WatchedUpdate, Watchers
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
@@ -25,7 +25,6 @@ from whimbrel.broker.requests.errors import (
     QUOTA_SECONDS,
     BrokerError,
     Forbidden,
-    NotFound,
     TooLarge,
     TooManyRequests,
     Unprocessable,
@@ -33,7 +32,7 @@ from whimbrel.broker.requests.errors import (
 )
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import outer_of, read_spec
-from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup, unexpected
+from whimbrel.broker.sequencing.request_group import Batch, FirstTold, Published, RequestGroup, unexpected
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers
@@ -77,7 +76,7 @@ class PublicationTopic:
         self._tenants: dict[str, TenantStates] = {}
         self._now = 0.0
         self._new: dict[int, tuple[str, StateFilter, StateFilter | None]] = {}  # to be evaluated, by first
-        self._evaluated: dict[int, Evaluation] = {}
+        self._evaluated: dict[int, FirstTold] = {}
         self._watchers: dict[str, Watchers] = defaultdict(lambda: Watchers(self._timestamps))
         self._watched = 0  # watchers so far
         self._load(store)
@@ -127,10 +126,7 @@ class PublicationTopic:
     def complete(self, group: RequestGroup) -> None:
         """Evaluate the new versions of a group against all publications, and put what they are told into entries."""
         self._evaluate()
-        for place, (offset, _) in enumerate(group.changes if self._evaluated else ()):
-            found = self._evaluated.pop(offset, None)
-            if found is not None:
-                group.complete(place, found.entered.tolist(), found.left.tolist(), found.inside)
+        group.complete(self._evaluated)
         self._evaluated.clear()
         self._note_due()
 
@@ -209,11 +205,7 @@ class PublicationTopic:
         """The new state; None if the publication is deleted."""
         update = item.update
         allowed = held is None or allows_text(item.rules, held.state, self._timestamps)
-        if (held is None or not allowed) and update.kind is not UpdateKind.PUT:
-            raise NotFound(f"Expected the key of a publication, but {update.key[:80]!r} is none")
-        if not allowed:
-            raise Forbidden("Expected a publication that the token's rules allow, but the key has another one")
-        check_version(update, None if held is None else held.offset)
+        check_target(update, None if held is None else held.offset, allowed)
         if update.kind is UpdateKind.DELETE:
             return None
         state = update.content

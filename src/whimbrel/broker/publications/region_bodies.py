@@ -25,13 +25,9 @@ class RegionPatch(msgspec.Struct, forbid_unknown_fields=True):
     region: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
-_regions = msgspec.json.Decoder(RegionsBody)
-_patch = msgspec.json.Decoder(RegionPatch)
-
-
 def read_regions(content: bytes, limit: int) -> Regions:
     """The regions of a body; Unprocessable if it has none, TooLarge if there are more than `limit`."""
-    regions = decode_body(content, _regions, "invalid-region").regions
+    regions = decode_body(content, RegionsBody, "invalid-region").regions
     if len(regions) > limit:
         raise TooLarge(f"Expected at most {limit:,} regions, but got {len(regions):,}")
     return regions
@@ -43,7 +39,7 @@ def patched(regions: Regions, content: bytes) -> Regions:
     >>> patched([{"x": 1, "y": 2}], b'{"change": {"x": null, "y": "[0, 5]"}}')
     [{'y': '[0, 5]'}]
     """
-    patch = decode_body(content, _patch, "invalid-region")
+    patch = decode_body(content, RegionPatch, "invalid-region")
     place = patch.region
     if place is None and len(regions) != 1:
         raise Unprocessable("Expected the place of one region, as there are several - at $.region", "invalid-region")
@@ -73,7 +69,7 @@ def allows_regions(rules: Rules, content: bytes) -> bool:
     """Whether every region is at the point that each rule asks for."""
     if not rules:
         return True
-    regions = _regions.decode(content).regions
+    regions = msgspec.json.decode(content, type=RegionsBody).regions
     return all(name in region and _is_point(region[name], value) for region in regions for name, value in rules.items())
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from whimbrel.broker.publications.region_bodies import Regions, allows_regions, constrained, patched, read_regions
 from whimbrel.broker.publications.rendering import change_message
-from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, Updates, check_version
+from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, Updates, check_target
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SpaceChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
     QUOTA_SECONDS,
@@ -28,14 +28,14 @@ from whimbrel.broker.requests.errors import (
 )
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import read_spec
-from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup, unexpected
+from whimbrel.broker.sequencing.request_group import Batch, FirstTold, Published, RequestGroup, unexpected
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.model.token_rules import Rules
 from whimbrel.spaces import Notifications, SubjectSpaces
-from whimbrel.spaces.stored_pairs import ChangedPair
+from whimbrel.spaces.state.stored_pairs import ChangedPair
 
 PREFIX = "spaces/"
 _encode = msgspec.json.Encoder().encode
@@ -86,7 +86,7 @@ class SpaceTopic:
         self._settings = settings
         self._now = 0.0
         self._spaces: dict[tuple[str, str], _Space] = {}
-        self._told: dict[int, tuple[list[int], list[int], list[tuple[str, float | None]]]] = {}
+        self._told: dict[int, FirstTold] = {}
         self._load(store)
 
     @property
@@ -140,8 +140,8 @@ class SpaceTopic:
             left = before - set(members.matched_by(first)) if space.versions[first].leave else set()
         inside = [(str(key), due) for key, due in members.pairs.of(first).items()]
         members.pairs.take_changed()
-        offsets = [[space.held[str(key)][0] for key in keys] for keys in (entered, left)]
-        self._told[number] = offsets[0], offsets[1], inside
+        into, out = ([space.held[str(key)][0] for key in keys] for keys in (entered, left))
+        self._told[number] = FirstTold(into, out, inside)
 
     def _subscribe(self, space: _Space, number: int, first: int, put: SubscriptionPut) -> Notifications:
         request = read_spec(put.spec)
@@ -177,9 +177,7 @@ class SpaceTopic:
 
     def complete(self, group: RequestGroup) -> None:
         """Put what new versions are told into their log entries."""
-        for place, (offset, _) in enumerate(group.changes if self._told else ()):
-            if offset in self._told:
-                group.complete(place, *self._told.pop(offset))
+        group.complete(self._told)
         self._told.clear()
         self._note_due()
 
@@ -204,12 +202,8 @@ class SpaceTopic:
         """The space of an update and the new regions, None if the publication is deleted. Changes nothing."""
         space = self._find(asked.tenant, asked.space)
         held = space.held.get(update.key)
-        if held is None or not allows_regions(asked.rules, held[1]):
-            if held is not None and update.kind is UpdateKind.PUT:
-                raise Forbidden("Expected a publication that the token's rules allow, but the key has another one")
-            if update.kind is not UpdateKind.PUT:
-                raise NotFound(f"Expected the key of a publication, but {update.key[:80]!r} is none")
-        check_version(update, None if held is None else held[0])
+        allowed = held is None or allows_regions(asked.rules, held[1])
+        check_target(update, None if held is None else held[0], allowed)
         if update.kind is UpdateKind.DELETE:
             return space, None
         old, most = b"" if held is None else held[1], self._settings.regions_per_object

@@ -15,15 +15,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.sequencing.request_group import FirstTold
 from whimbrel.engine.index import Index
 from whimbrel.log.matched_numbers import MatchedNumbers, rows_of_pairs
 from whimbrel.model.filter import Filter
 from whimbrel.model.token_rules import Rules
 from whimbrel.publications import Publications, TransitionRules, Update, UpdateFormat
+from whimbrel.publications.arrow_columns import as_array, column_of
 from whimbrel.publications.changes import Matches
 from whimbrel.publications.changing_subscriptions import ChangingSubscriptions
 from whimbrel.publications.dwell import DwellPairs
 from whimbrel.publications.updates import FIRST_OF_STATE, KEY, SEQUENCE
+from whimbrel.ranks.arrow import values_of
 
 Rows = NDArray[np.int64]
 
@@ -65,14 +68,6 @@ class HeldState(NamedTuple):
     state: bytes
 
 
-class Evaluation(NamedTuple):
-    """What a new version is told: offsets of states that it begins to match or ceases to, and its remembered pairs."""
-
-    entered: Rows
-    left: Rows
-    inside: list[tuple[str, float | None]]
-
-
 class TenantStates:
     """The publications of one tenant and the subscriptions on them. Only the sequencer uses it."""
 
@@ -110,8 +105,9 @@ class TenantStates:
     ) -> None:
         """Take over (key, offset, state) of publications, subscriptions, and remembered pairs."""
         keys, offsets, texts = zip(*states, strict=True) if states else ((), (), ())
-        columns = [pa.array(keys, pa.string()), pa.array(offsets, pa.int64()), pa.array([True] * len(keys), pa.bool_())]
-        table = pa.Table.from_arrays([*columns, pa.array(texts, pa.binary())], schema=_FORMAT.states)
+        rows = keys, offsets, [True] * len(keys), texts
+        columns = [column_of(values, field.type) for values, field in zip(rows, _FORMAT.states, strict=True)]
+        table = pa.Table.from_arrays(columns, schema=_FORMAT.states)
         self._publications.take_over(1, table)
         self.bytes = sum(map(len, texts))
         narrow = [(2 * each.first, each.filter) for each in filters]
@@ -146,7 +142,7 @@ class TenantStates:
 
     def find(self, keys: Sequence[str]) -> list[HeldState | None]:
         """The current states of publications by key; None for a key without one."""
-        found = self._publications.find(pa.array(keys, pa.string()))
+        found = self._publications.find(column_of(keys, pa.string()))
         return [None if one is None else HeldState(one["sequence"], one["state"]) for one in found]  # type: ignore[arg-type]
 
     def match(self, states: list[bytes]) -> MatchedNumbers:
@@ -193,13 +189,13 @@ class TenantStates:
         trial = LiveIndex(Index(self._timestamps), {})
         trial.add(0, filter, "sql", rules)
         rows = rows_of_pairs(trial.match(table[FIRST_OF_STATE].to_pylist()))
-        found: list[int] = np.sort(table[SEQUENCE].to_numpy()[rows]).tolist()
+        found: list[int] = np.sort(_offsets_of(table)[rows]).tolist()
         return found
 
-    def evaluate(self, news: Sequence[tuple[StateFilter, StateFilter | None]], now: float) -> list[Evaluation]:
+    def evaluate(self, news: Sequence[tuple[StateFilter, StateFilter | None]], now: float) -> list[FirstTold]:
         """Match all publications with new versions, which were admitted, and with the versions before them."""
         table = self._publications.current()
-        keys, offsets = table[KEY].to_pylist(), table[SEQUENCE].to_numpy()
+        keys, offsets = table[KEY].to_pylist(), _offsets_of(table)
         states: list[bytes] = table[FIRST_OF_STATE].to_pylist()
         trial = LiveIndex(Index(self._timestamps), {})
         tried: list[tuple[int, Filter]] = []
@@ -230,7 +226,8 @@ class TenantStates:
     def _evaluated(
         self, new: StateFilter, old: StateFilter | None, hits: tuple[Rows, Rows, Rows], keys: list[str], offsets: Rows,
         now: float,
-    ) -> Evaluation:  # fmt: skip
+    ) -> FirstTold:  # fmt: skip
+        """Compare the rows that a new version and its outer filter match with those that the old version matched."""
         inner, outer, before = hits
         if old is not None and old.remembered:
             held = self._former.pop(new.first, {})
@@ -249,7 +246,8 @@ class TenantStates:
             out = np.setdiff1d(left, outer).tolist()
             left = np.array([row for row in out if self._pairs.exit(id, keys[row], now)], np.int64)
             inside = list(self._pairs.inside(id).items())  # type: ignore[arg-type]
-        return Evaluation(np.sort(offsets[entered]), np.sort(offsets[left]) if new.leave else offsets[:0], inside)
+        told_left = np.sort(offsets[left]).tolist() if new.leave else []
+        return FirstTold(np.sort(offsets[entered]).tolist(), told_left, inside)
 
     @property
     def _pairs(self) -> DwellPairs[int | str, int | str]:
@@ -283,3 +281,8 @@ class TenantStates:
             valid = self.filters.get(id >> 1) if not id & 1 else None
             if valid is not None:
                 yield Transition(offset, valid.number, kind, bool(valid.rules) and kind == "leave")
+
+
+def _offsets_of(states: pa.Table) -> Rows:
+    """The offsets of the entries that gave the states."""
+    return values_of(as_array(states[SEQUENCE]))

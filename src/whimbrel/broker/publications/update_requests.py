@@ -11,6 +11,8 @@ import msgspec
 from whimbrel.broker.requests.errors import (
     BAD_JSON,
     BrokerError,
+    Forbidden,
+    NotFound,
     PreconditionFailed,
     TooLarge,
     Unprocessable,
@@ -111,8 +113,15 @@ def read_update_lines(lines: Iterable[bytes]) -> list[PublicationUpdate | Broker
     return found
 
 
-def check_version(update: PublicationUpdate, offset: int | None) -> None:
-    """PreconditionFailed if an update is for another version than the present one, None if there is none."""
+def check_target(update: PublicationUpdate, offset: int | None, allowed: bool) -> None:
+    """Refuse an update of what is not there, of what the token's rules do not allow, or of another version.
+
+    `offset` is that of the present state, None if there is none; `allowed` says whether the rules let it be seen.
+    """
+    if (offset is None or not allowed) and update.kind is not UpdateKind.PUT:
+        raise NotFound(f"Expected the key of a publication, but {update.key[:80]!r} is none")
+    if offset is not None and not allowed:
+        raise Forbidden("Expected a publication that the token's rules allow, but the key has another one")
     if update.versions is not None and str(offset) not in update.versions:
         version = "no publication" if offset is None else f'version "{offset}"'
         found = ", ".join(sorted(update.versions))[:80]

@@ -29,10 +29,10 @@ def json_problem(text: bytes, error: Exception) -> str:
     return str(error)
 
 
-def decode_body(body: bytes, decoder: msgspec.json.Decoder[T], code: str) -> T:
+def decode_body(body: bytes, shape: type[T], code: str) -> T:
     """The struct that a body must be; Unprocessable, with a `code`, says what is wrong and where."""
     try:
-        return decoder.decode(body)
+        return msgspec.json.decode(body, type=shape)
     except BAD_JSON as error:
         raise Unprocessable(json_problem(body, error), code) from None
 

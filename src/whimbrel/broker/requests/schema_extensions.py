@@ -25,31 +25,34 @@ SCHEMA_NAMES = 20_000
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
-class CreateDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="create-domain", tag_field="rule"):
+class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="rule"):
+    """What all extensions have: a tag, which is the name of the rule, and `apply`, which extends a schema.
+
+    `apply` returns False if the extension was there already.
+    """
+
+
+class CreateDomain(_Rule, frozen=True, tag="create-domain"):
     """A new domain, defined as in a schema's document."""
 
     name: Name
     definition: dict[str, Any]
 
     def apply(self, schema: Schema) -> bool:
-        """Extend the schema; returns False if the extension was there already."""
         return schema.create_domain(self.name, self.definition)
 
 
-class CreateAttribute(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="create-attribute", tag_field="rule"
-):
+class CreateAttribute(_Rule, frozen=True, tag="create-attribute"):
     """A new attribute of a domain, for all types to use."""
 
     name: Name
     domain: Name
 
     def apply(self, schema: Schema) -> bool:
-        """Extend the schema; returns False if the extension was there already."""
         return schema.create_attribute(self.name, self.domain)
 
 
-class ExtendType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="extend-type", tag_field="rule"):
+class ExtendType(_Rule, frozen=True, tag="extend-type"):
     """One more attribute for an event type: `optional`, perhaps `optional multiple`."""
 
     type: Name
@@ -62,18 +65,16 @@ class ExtendType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="e
         return f"{self.type}.{self.attribute}"
 
     def apply(self, schema: Schema) -> bool:
-        """Extend the schema; returns False if the extension was there already."""
         return schema.extend_type(self.type, self.attribute, self.use)
 
 
-class CreateType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="create-type", tag_field="rule"):
+class CreateType(_Rule, frozen=True, tag="create-type"):
     """A new event type. It may have the context attributes of CloudEvents without naming them."""
 
     name: Name
     attributes: dict[str, str]
 
     def apply(self, schema: Schema) -> bool:
-        """Extend the schema; returns False if the extension was there already."""
         context = {name: "optional" for name in CONTEXT if name != schema.type_attribute}
         return schema.create_type(self.name, context | self.attributes)
 
@@ -100,7 +101,6 @@ class ExtensionRefused(BrokerError):
         super().__init__(f"{rule}: {error} - at $.extensions[{place}]")
 
 
-_requests = msgspec.json.Decoder(ExtensionsRequest)
 _extension: msgspec.json.Decoder[Extension] = msgspec.json.Decoder(Extension)
 
 
@@ -113,7 +113,7 @@ def read_extensions(body: bytes) -> list[Extension]:
     """The extensions of a body; Unprocessable says what is wrong and where."""
     if len(body) > EXTENSION_BYTES:
         raise TooLarge(f"Expected extensions of at most {EXTENSION_BYTES:,} bytes, but got {len(body):,}")
-    return decode_body(body, _requests, "invalid-extension").extensions
+    return decode_body(body, ExtensionsRequest, "invalid-extension").extensions
 
 
 def decode_extension(definition: bytes) -> Extension:

@@ -73,7 +73,7 @@ def read_request(body: bytes, on: str | None = None) -> SubscriptionRequest:
     """The request in a body; Unprocessable says what is wrong and where. `on` is what the path says it is on."""
     if len(body) > SUBSCRIPTION_BYTES:
         raise TooLarge(f"Expected a subscription of at most {SUBSCRIPTION_BYTES:,} bytes, but got {len(body):,}")
-    request = decode_body(body, _decoder, "invalid-subscription")
+    request = decode_body(body, SubscriptionRequest, "invalid-subscription")
     if request.protocol not in PROTOCOLS:
         raise Unprocessable(
             f"Expected a protocol of {', '.join(PROTOCOLS)}, but got {request.protocol!r} - at $.protocol",

@@ -128,14 +128,6 @@ class SinkUrl(NamedTuple):
         return self[:3]
 
 
-class SinkAsked(NamedTuple):
-    """What a request says about its sink, checked."""
-
-    url: SinkUrl
-    settings: SinkSettings
-    credential: Credential | None
-
-
 def read_url(text: str) -> SinkUrl:
     """The parts of a sink's URL; Unprocessable unless it is plain http or https without credentials."""
     try:
@@ -161,11 +153,11 @@ def read_url(text: str) -> SinkUrl:
     return SinkUrl(is_tls, host, port, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
 
 
-def read_sink(sink: str | None, settings: dict[str, Any] | None, credential: dict[str, Any] | None) -> SinkAsked:
-    """The sink of a subscription with the protocol HTTP; Unprocessable says what is wrong and where."""
+def read_sink(sink: str | None, settings: dict[str, Any] | None, credential: dict[str, Any] | None) -> SinkSettings:
+    """Check the sink of a subscription with the protocol HTTP, and return its settings; or Unprocessable."""
     if sink is None:
         raise _refused("a sink, the URL that events are sent to", "$.sink")
-    url = read_url(sink)
+    read_url(sink)
     try:
         asked = msgspec.convert(settings or {}, SinkSettings)
     except msgspec.ValidationError as error:
@@ -173,7 +165,9 @@ def read_sink(sink: str | None, settings: dict[str, Any] | None, credential: dic
     _check_headers(asked.headers)
     if asked.secret is not None:
         secret_bytes(asked.secret)
-    return SinkAsked(url, asked, None if credential is None else read_credential(credential))
+    if credential is not None:
+        read_credential(credential)
+    return asked
 
 
 def read_credential(credential: object) -> Credential:

@@ -4,5 +4,4 @@ sequencer      the thread that decides requests and appends them to the log, gro
 request_group  requests, and the groups in which they become durable
 publishing     recognises repeats, matches events, gives offsets
 watermark      how far events are matched, where another engine matches them later
-stages         how long each stage of a group takes
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -84,14 +85,14 @@ class _ReadEvents(NamedTuple):
     matched: MatchedNumbers  # of the fresh ones
 
 
+@dataclass(eq=False)
 class Publishing:
     """Decides events: recognises repeats, matches, refuses or gives an offset."""
 
-    def __init__(self, live: LiveIndex, ids: EventIds, watermark: Watermark, origins: dict[str, int]) -> None:
-        self._live = live
-        self._ids = ids
-        self._watermark = watermark
-        self._origins = origins  # the last event of every other log that is here
+    _live: LiveIndex
+    _ids: EventIds
+    _watermark: Watermark
+    _origins: dict[str, int]  # the last event of every other log that is here
 
     def publish(self, group: RequestGroup, requests: list[Publish]) -> None:
         """Add the events of some requests to a group, in their order, and the answers.
@@ -138,7 +139,7 @@ class Publishing:
         return known
 
     def _recognise_forwarded(self, requests: list[Publish], known: dict[int, int]) -> None:
-        """Events of other logs are known by their offsets there, which come in order; their ids do not count here."""
+        """Note which events of peers were received before, by their offsets in the log of their origin, not by ids."""
         place = 0
         reached: dict[str, int] = {}
         for request in requests:

@@ -131,6 +131,17 @@ class LivePairs(NamedTuple):
     offsets: NDArray[np.int64]
 
 
+class FirstTold(NamedTuple):
+    """What a new version of a subscription on publications or on a space is told first.
+
+    Offsets of the entries whose states it begins to match or ceases to, and the keys that it remembers to be inside.
+    """
+
+    entered: list[int]
+    left: list[int]
+    inside: list[tuple[str, float | None]]
+
+
 @dataclass(slots=True)
 class RequestGroup:
     """Requests that become durable together: their log entries, answers, and who is told."""
@@ -166,21 +177,19 @@ class RequestGroup:
             self.numbers.append(np.array(numbers, np.int64))
             self.offsets.append(np.full(len(numbers), offset, np.int64))
 
-    def complete(
-        self, place: int, entered: Sequence[int], left: Sequence[int], inside: list[tuple[str, float | None]]
-    ) -> None:
-        """Put what a new version of a subscription is told into its entry, which is the change at a place.
+    def complete(self, first_told: dict[int, FirstTold]) -> None:
+        """Put what new versions of subscriptions are told first, by their numbers, into their entries.
 
-        If another change is there, the version was admitted and then refused: nobody is told.
+        A version without an entry was admitted and then refused: nobody is told.
         """
-        offset, change = self.changes[place]
-        if not isinstance(change, SubscriptionPut):
-            return
-        put = msgspec.structs.replace(change, entered=encode(entered), left=encode(left), inside=inside)
-        told = [offset] if entered or left else []
-        self.changes[place] = offset, put
-        self.rows[offset - self.first] = entries.encode(put, encode(told) if told else None)
-        self.tell(told, offset)
+        for place, (offset, change) in enumerate(self.changes if first_told else ()):
+            if offset in first_told and isinstance(change, SubscriptionPut):
+                entered, left, inside = first_told[offset]
+                put = msgspec.structs.replace(change, entered=encode(entered), left=encode(left), inside=inside)
+                told = [offset] if entered or left else []
+                self.changes[place] = offset, put
+                self.rows[offset - self.first] = entries.encode(put, encode(told) if told else None)
+                self.tell(told, offset)
 
     def pairs(self) -> LivePairs:
         """The events and all pairs, including pairs of ephemeral subscriptions."""

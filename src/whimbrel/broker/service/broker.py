@@ -73,9 +73,9 @@ DEAD_LETTER_BYTES = 64 << 10
 class Broker:
     """One data directory, opened. Use it as `async with Broker(settings) as broker`.
 
-    `tokens`, `subscriptions` and `delivery` are its parts; `messages` reads the messages of a subscription. One that
-    does not `serve` does only what it is asked to: no retention, no webhooks, for which it would need the settings of
-    the broker that does.
+    `tokens`, `subscriptions` and `delivery` are its parts; `messages` reads the messages of a subscription. A
+    command that opens the directory of a broker does not `serve`: there is no retention then, and webhooks, for which
+    it would need the broker's settings, are not sent.
     """
 
     def __init__(

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 from time import monotonic
-from typing import NamedTuple, cast
+from typing import cast
 
+import msgspec
 import numpy as np
 
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Conflict, Unprocessable
-from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.broker.service.opening import OpenedDirectory, versions_between
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.log.match_commit import MatchCommit, MatchStatus
@@ -32,20 +33,23 @@ class NotAtWatermark(Conflict):
         )
 
 
-class TakenCommit(NamedTuple):
+class CommitAnswer(msgspec.Struct):
     """A commit is in the log; `repeated` if it was there before."""
 
     watermark: int
     repeated: bool
 
 
+@dataclass(eq=False)
 class MatchCommits:
-    """Takes match lists. `taken` and `changed` are set by the broker when entries are folded."""
+    """Takes match lists. `end` and `changed` are set by the broker when entries are folded."""
 
-    def __init__(self, runtime: Runtime, opened: OpenedDirectory) -> None:
-        self._runtime = runtime
-        self._opened = opened
-        self._watermark: Watermark = opened.watermark
+    _runtime: Runtime
+    _opened: OpenedDirectory
+
+    def __post_init__(self) -> None:
+        opened = self._opened
+        self._watermark = opened.watermark
         self._wake = asyncio.Event()
         self._pending: dict[int, int] = {}  # ranges that the store has not seen yet
         self.changed = self.end = opened.writer.end
@@ -103,7 +107,7 @@ class MatchCommits:
             raise Unprocessable(f"Expected a range that ends at {self.end} or before, but got {until}", "bad-range")
         return versions_between(self._opened.store, self._opened.reader, first, until, since)
 
-    async def commit(self, commit: MatchCommit) -> TakenCommit:
+    async def commit(self, commit: MatchCommit) -> CommitAnswer:
         """Take the lists of a range; NotAtWatermark unless it begins at the watermark or was taken before."""
         if commit.log != self._opened.reader.id:
             raise Conflict(f"Expected the log {self._opened.reader.id}, but got {commit.log[:80]!r}")
@@ -117,13 +121,13 @@ class MatchCommits:
 
         def decide(_: int) -> tuple[list[Change], object]:
             if self._is_taken(commit):
-                return [], TakenCommit(self.watermark, True)
+                return [], CommitAnswer(self.watermark, True)
             self._check_place(commit)
             self._watermark.take(commit.until)
             self._pending[commit.first] = commit.until
-            return [commit], TakenCommit(commit.until, False)
+            return [commit], CommitAnswer(commit.until, False)
 
-        return cast("TakenCommit", await self._runtime.decide(decide))
+        return cast("CommitAnswer", await self._runtime.decide(decide))
 
     def folded(self, commit: MatchCommit) -> None:
         """Note that the store has applied a commit."""

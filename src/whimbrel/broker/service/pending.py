@@ -26,11 +26,10 @@ class Pending(Generic[T]):
         decided = self._decided.get(name)
         return self._stored(name) if decided is None else decided[1]
 
-    def note(self, name: str, offset: int, value: T) -> T:
-        """Note a change whose entry gets an offset, and return it."""
+    def note(self, name: str, offset: int, value: T) -> None:
+        """Note a change whose entry gets an offset."""
         with self._changing:
             self._decided[name] = offset, value
-        return value
 
     def folded(self, name: str, offset: int) -> None:
         """Forget what the store has now: the change with the entry at an offset, and those before it."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from whimbrel.broker.requests.errors import Forbidden, Unauthorized, Unprocessable
-from whimbrel.broker.store import Token
+from whimbrel.broker.requests.errors import Forbidden, NotFound, Unauthorized, Unprocessable
+from whimbrel.broker.store import StoredSubscription, Token
 from whimbrel.model.token_rules import Rules
 
 SCOPES = ("publish", "subscribe", "match", "peer", "schema", "admin")
@@ -35,7 +35,7 @@ class Principal(NamedTuple):
             raise Forbidden(f"Expected a token with the scope {scope}, but {self.name!r} has not")
 
     def require_no_rules(self, why: str) -> None:
-        """Raise Forbidden if rules constrain the principal; `why` it must not be so."""
+        """Raise Forbidden if rules constrain the principal; `why` is the reason, for the error."""
         if self.rules:
             raise Forbidden(f"Expected a token without rules: {why}")
 
@@ -43,6 +43,12 @@ class Principal(NamedTuple):
     def sees_all(self) -> bool:
         """Whether it may see what belongs to others."""
         return "admin" in self.scopes and not self.rules
+
+    def check_seen(self, held: StoredSubscription | None, id: str) -> StoredSubscription:
+        """A subscription that was found by its id; NotFound if there is none or it belongs to somebody else."""
+        if held is None or not (self.sees_all or held.owner == self.name):
+            raise NotFound(f"Expected the id of a subscription, but {id[:80]!r} is none")
+        return held
 
 
 ANYBODY = Principal("anonymous", frozenset(SCOPES))
@@ -68,10 +74,10 @@ def authenticate(token: str, tokens: Mapping[str, Token]) -> Principal:
     expected = stored.digest if stored is not None else digest_of("")
     if not hmac.compare_digest(digest_of(secret), expected) or stored is None:
         raise Unauthorized("Expected a token that is known here")
-    return principal_of(stored)
+    return principal_of_token(stored)
 
 
-def principal_of(token: Token) -> Principal:
+def principal_of_token(token: Token) -> Principal:
     """The principal of a stored token."""
     return Principal(token.name, frozenset(token.scopes.split()), token.tenant, msgspec.json.decode(token.rules))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from whimbrel.broker.requests.errors import QUOTA_SECONDS, TooManyRequests, Unprocessable
 from whimbrel.broker.requests.settings import Settings
@@ -20,13 +21,15 @@ CHEAP_LENGTH = 512
 _SAMPLE = 1_000
 
 
+@dataclass(eq=False)
 class Quotas:
     """The quotas of a broker. Costs are asked for in a thread: they take milliseconds."""
 
-    def __init__(self, settings: Settings, store: Store, index: Index) -> None:
-        self._settings = settings
-        self._store = store
-        self._index = index
+    _settings: Settings
+    _store: Store
+    _index: Index
+
+    def __post_init__(self) -> None:
         self._costs: dict[str, float] = {}
         self._taking = threading.Lock()  # of the costs: imports take them in other threads than single requests
 

@@ -13,13 +13,7 @@ from time import monotonic, time_ns
 import numpy as np
 
 from whimbrel.broker.requests import entries
-from whimbrel.broker.requests.entries import (
-    FORWARDED_EVENTS,
-    TENANT_EVENTS,
-    Change,
-    ForwardedEvents,
-    TenantEvents,
-)
+from whimbrel.broker.requests.entries import FORWARDED_EVENTS, TENANT_EVENTS, Change, ForwardedEvents, TenantEvents
 from whimbrel.broker.requests.envelope import BATCH_EVENTS
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult
@@ -63,7 +57,7 @@ class Retention:
         before = 0
         if wanted > floor:
             self._bring_forward(wanted, end)
-            before = boundary(opened.reader, min(wanted, self.stamps.lowest() or 0))
+            before = boundary(opened.reader, min(wanted, self.stamps.lowest()))
         if before > floor:
             self.truncated += opened.writer.truncate(before).result()
             opened.lists.truncate(before)

@@ -66,8 +66,7 @@ def check_waiver(request: SubscriptionRequest, principal: Principal, held: Store
     """Only an admin may waive the consent of a receiver (else Forbidden). A waiver of the same sink may stay."""
     if request.protocol != HTTP:
         return
-    asked = read_sink(request.sink, request.protocolsettings, None)
-    if asked.settings.consent != "waived":
+    if read_sink(request.sink, request.protocolsettings, None).consent != "waived":
         return
     if held is not None and held.protocol == HTTP:
         former = read_spec(held.spec)

@@ -18,7 +18,7 @@ from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.subscriptions import Subscriptions, Versions
 from whimbrel.broker.store import Store, StoredSubscription
 
-_OWNER = Principal("", frozenset({"admin"}))  # sees every subscription of a space that is dropped
+_OWNER = Principal("", frozenset({"admin"}))  # who ends the subscriptions of a space that is dropped: sees them all
 _EVERYBODYS = "a space is everybody's who has its tenant"
 
 

@@ -57,7 +57,7 @@ class FoldStamps:
         self._leases = (*(one for one in self._leases if one.offset is not None), made)
         return made
 
-    def lowest(self) -> int | None:
-        """The lowest stamp or lease; None if no fold has joined."""
+    def lowest(self) -> int:
+        """The lowest stamp or lease; 0 if no fold has joined."""
         held = [one.offset for one in self._leases]
-        return min([*self.offsets().values(), *(offset for offset in held if offset is not None)], default=None)
+        return min([*self.offsets().values(), *(offset for offset in held if offset is not None)], default=0)

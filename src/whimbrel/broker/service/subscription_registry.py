@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from whimbrel.broker.delivery.history import History
 from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut
-from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, refusal
+from whimbrel.broker.requests.errors import BrokerError, Conflict, refusal
 from whimbrel.broker.requests.subscriptions import entry_of, filter_of, read_spec
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.disk_space import DiskSpace
@@ -22,28 +23,25 @@ from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 
 
+@dataclass(eq=False)
 class Registry:
     """Admits and ends versions of subscriptions. All methods but `folded` run in the sequencer.
 
     What is admitted here must be appended to the log at the number that it was given.
     """
 
-    def __init__(
-        self, live: LiveIndex, topics: StatefulTopics, store: Store, history: History, space: DiskSpace
-    ) -> None:
-        self._live = live
-        self._topics = topics
-        self._store = store
-        self._history = history
-        self._space = space
-        self._pending = Pending(store.subscription)
+    _live: LiveIndex
+    _topics: StatefulTopics
+    _store: Store
+    _history: History
+    _space: DiskSpace
+
+    def __post_init__(self) -> None:
+        self._pending = Pending(self._store.subscription)
 
     def held(self, id: str, principal: Principal) -> StoredSubscription:
         """The newest version, also if it is not in the store yet."""
-        held = self._pending.newest(id)
-        if held is None or not (principal.sees_all or held.owner == principal.name):
-            raise NotFound(f"Expected the id of a subscription, but {id[:80]!r} is none")
-        return held
+        return principal.check_seen(self._pending.newest(id), id)
 
     def is_taken(self, id: str) -> bool:
         """Whether there is a subscription of that id."""

@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from whimbrel.broker.requests.entries import Change, SinkSecrets, SubscriptionEnd, SubscriptionPut
-from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, PreconditionFailed, Unprocessable, refusal
+from whimbrel.broker.requests.errors import BrokerError, Conflict, PreconditionFailed, Unprocessable, refusal
 from whimbrel.broker.requests.subscriptions import (
     SubscriptionRequest,
     entry_of,
@@ -71,7 +71,7 @@ class Subscriptions:
             entry = msgspec.structs.replace(put, start=None if start is None or start >= offset else start)
             made = self._registry.admit(offset, offset, entry, filter)
             secrets = first_secrets(asked[0], entry.id)
-            return [entry] if secrets is None else [entry, self._note(offset + 1, secrets)], made
+            return self._with_secrets(offset, entry, secrets), made
 
         return cast("StoredSubscription", await self._runtime.decide(decide))
 
@@ -99,7 +99,7 @@ class Subscriptions:
             made = self._registry.admit(offset, held.first, entry, filter)
             self._live.remove(held.number)
             secrets = next_secrets(asked[0], held, self._secrets.newest(id))
-            return [entry] if secrets is None else [entry, self._note(offset + 1, secrets)], made
+            return self._with_secrets(offset, entry, secrets), made
 
         return cast("StoredSubscription", await self._runtime.decide(decide))
 
@@ -127,15 +127,18 @@ class Subscriptions:
             changes, results = self._registry.admit_many(offset, entries, given)
             for (request, _), result in zip(asked, results, strict=True):
                 if isinstance(result, StoredSubscription) and (secrets := first_secrets(request, result.id)):
-                    changes.append(self._note(offset + len(changes), secrets))
+                    self._secrets.note(secrets.id, offset + len(changes), secrets)
+                    changes.append(secrets)
             return changes, results
 
         return cast("list[StoredSubscription | BrokerError]", await self._runtime.decide(decide))
 
-    def _note(self, offset: int, secrets: SinkSecrets) -> SinkSecrets:
-        """Note secrets whose entry gets an offset, and return them."""
-        self._secrets.note(secrets.id, offset, secrets)
-        return secrets
+    def _with_secrets(self, offset: int, entry: SubscriptionPut, secrets: SinkSecrets | None) -> list[Change]:
+        """The entries of a version and of its secrets, if they change."""
+        if secrets is None:
+            return [entry]
+        self._secrets.note(secrets.id, offset + 1, secrets)
+        return [entry, secrets]
 
     async def checked(self, request: SubscriptionRequest, principal: Principal) -> Filter:
         """The filter that would be matched; raises what `create` would, but for quotas."""
@@ -159,10 +162,7 @@ class Subscriptions:
 
     def find(self, id: str, principal: Principal) -> StoredSubscription:
         """The subscription; NotFound if there is none or it belongs to somebody else."""
-        held = self._store.subscription(id)
-        if held is None or not (principal.sees_all or held.owner == principal.name):
-            raise NotFound(f"Expected the id of a subscription, but {id[:80]!r} is none")
-        return held
+        return principal.check_seen(self._store.subscription(id), id)
 
     def page(self, principal: Principal, after: str, limit: int) -> list[StoredSubscription]:
         """Subscriptions that the principal may see, with ids above `after`."""

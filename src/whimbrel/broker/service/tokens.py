@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
@@ -11,21 +12,30 @@ from whimbrel.broker.delivery.hub import Hub
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unauthorized
 from whimbrel.broker.service.pending import Pending
-from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate, check_rights, new_secret, principal_of
+from whimbrel.broker.service.principal import (
+    ANYBODY,
+    Principal,
+    authenticate,
+    check_rights,
+    new_secret,
+    principal_of_token,
+)
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.store import Store, StoredSubscription, Token
 from whimbrel.model.token_rules import Rules
 
 
+@dataclass(eq=False)
 class Tokens:
     """Who may call. `stored` is what the store holds; the sequencer also knows changes that are not on disk yet."""
 
-    def __init__(self, runtime: Runtime, registry: Registry, store: Store, hub: Hub) -> None:
-        self._runtime = runtime
-        self._registry = registry
-        self._store = store
-        self._hub = hub
+    _runtime: Runtime
+    _registry: Registry
+    _store: Store
+    _hub: Hub
+
+    def __post_init__(self) -> None:
         self._pending = Pending(self._stored_put)
         self.stored: dict[str, Token] = {}
         self.internal: dict[str, Token] = {}
@@ -118,12 +128,12 @@ class Tokens:
     def owner(self, name: str) -> Principal:
         """The owner of a subscription, for an admin who changes it."""
         token = self.stored.get(name)
-        return principal_of(token) if token is not None else Principal(name, frozenset())
+        return principal_of_token(token) if token is not None else Principal(name, frozenset())
 
     def check_current(self, principal: Principal) -> None:
         """Refuse a caller whose token was revoked or changed since its request began."""
         token = self.stored.get(principal.name)
-        if principal != (ANYBODY if token is None and not self.stored else token and principal_of(token)):
+        if principal != (ANYBODY if token is None and not self.stored else token and principal_of_token(token)):
             raise Unauthorized("Expected a token that is known here, but it was revoked or changed")
 
     def check_rules(self, owner: str, rules: Rules) -> None:

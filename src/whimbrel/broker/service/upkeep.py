@@ -8,6 +8,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from time import monotonic, time_ns
 
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
@@ -34,34 +35,28 @@ _ROUND_SECONDS = 0.25
 logger = logging.getLogger("whimbrel.broker")
 
 
+@dataclass(eq=False)
 class Upkeep:
     """Keeps a broker's derived state in order. A failure stops the broker: `fail` is told."""
 
-    def __init__(
-        self,
-        opened: OpenedDirectory,
-        live: LiveIndex,
-        registry: Registry,
-        retention: Retention,
-        space: DiskSpace,
-        submit: Callable[[Decide], None],
-        fail: Callable[[Exception], None],
-    ) -> None:
-        self.end = opened.writer.end
+    _opened: OpenedDirectory
+    _live: LiveIndex
+    _registry: Registry
+    _retention: Retention
+    _space: DiskSpace
+    _submit: Callable[[Decide], None]
+    _fail: Callable[[Exception], None]
+
+    def __post_init__(self) -> None:
+        self.end = self._opened.writer.end
         """The entries below are folded; set by the broker."""
         self.changes = 0
         """Changes since the index was saved; counted by the broker."""
         self.every_round: list[Callable[[], None]] = []
         """What else is looked at in every round."""
-        self._opened = opened
-        self._live = live
-        self._registry = registry
-        self._retention = retention
-        self._space = space
-        self._index_stamp = _saved_offset(opened)  # the saved index has seen the changes below
+        saved = self._opened.index.facts.get("offset")
+        self._index_stamp = saved if isinstance(saved, int) else 0  # the saved index has seen the changes below
         self._is_saved = False  # since the start
-        self._submit = submit
-        self._fail = fail
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="whimbrel-upkeep", daemon=True)
 
@@ -165,9 +160,3 @@ def _unless_full() -> Iterator[None]:
         if not is_full(error):
             raise
         logger.warning("the disk is full: %s", error)
-
-
-def _saved_offset(opened: OpenedDirectory) -> int:
-    """The offset of the saved index that was opened; 0 if there was none."""
-    found = opened.index.facts.get("offset")
-    return found if isinstance(found, int) else 0

@@ -23,7 +23,7 @@ from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.store import Attempt, Cursor, Store, StoredSubscription, UndeliveredMessage, WebhookState
 from whimbrel.broker.webhooks.channel import Channel
 from whimbrel.broker.webhooks.consent import callback_digest, read_rate
-from whimbrel.broker.webhooks.delivering import SendResult
+from whimbrel.broker.webhooks.delivering import SendAnswer
 from whimbrel.broker.webhooks.engine import WebhookEngine
 from whimbrel.broker.webhooks.outgoing import Outgoing, compose, message_id
 from whimbrel.broker.webhooks.target import WebhookTarget, load_target
@@ -115,24 +115,22 @@ class Webhooks:
 
         await self._in_engine(work())
 
-    async def test(self, held: StoredSubscription) -> SendResult:
+    async def test(self, held: StoredSubscription) -> SendAnswer:
         """Send an event of type `whimbrel.test`, outside of the order."""
         _check_sink(held)
         now = time_ns() // 1_000
+        event = {
+            "specversion": "1.0", "id": f"test-{now}", "source": "whimbrel", "type": "whimbrel.test",
+            "time": time_text(now), "subject": held.id,
+        }  # fmt: skip
 
-        def make(target: WebhookTarget) -> Outgoing:
-            event = {
-                "specversion": "1.0", "id": f"test-{now}", "source": "whimbrel", "type": "whimbrel.test",
-                "time": time_text(now), "subject": held.id,
-            }  # fmt: skip
-            body = msgspec.json.encode(event)
+        async def work() -> SendAnswer:
+            channel, target = self._consented(held.id)
             id = message_id("test", target.held.first, str(now), "")
+            kind, body = "application/cloudevents+json", msgspec.json.encode(event)
             if target.settings.batch is not None:
-                return Outgoing(id, "application/cloudevents-batch+json", b"[" + body + b"]", 1, "")
-            return Outgoing(id, "application/cloudevents+json", body, 1, "")
-
-        async def work() -> SendResult:
-            return await self.engine.deliverer.send_now(self._consented(held.id), make)
+                kind, body = "application/cloudevents-batch+json", b"[" + body + b"]"
+            return await self.engine.deliverer.send_now(channel, Outgoing(id, kind, body, 1, ""))
 
         return await self._in_engine(work())
 
@@ -145,7 +143,7 @@ class Webhooks:
         """Deliveries that were given up, with numbers above `after`."""
         return self._store.webhooks.undelivered(held.id, after, limit)
 
-    async def redeliver(self, held: StoredSubscription, number: int) -> SendResult:
+    async def redeliver(self, held: StoredSubscription, number: int) -> SendAnswer:
         """Send a delivery that was given up, with its webhook-id; it is forgotten if that works."""
         _check_sink(held)
         found = self._store.webhooks.undelivered(held.id, number - 1, 1)
@@ -157,16 +155,12 @@ class Webhooks:
         if not messages or str(messages[-1].cursor) != letter.until:
             raise NotFound("Expected the events of a dead letter, but the log has them no longer")
 
-        async def work() -> SendResult:
-            channel = self._consented(held.id)
-
-            def make(target: WebhookTarget) -> Outgoing:
-                return compose(self.engine.log, target, messages)
-
-            return await self.engine.deliverer.send_now(channel, make)
+        async def work() -> SendAnswer:
+            channel, target = self._consented(held.id)
+            return await self.engine.deliverer.send_now(channel, compose(self.engine.log, target, messages))
 
         result = await self._in_engine(work())
-        if result.problem is None:
+        if result.delivered:
             await self._runtime.in_thread(self._store.webhooks.redelivered, number)
         return result
 
@@ -188,12 +182,13 @@ class Webhooks:
 
         return await self._in_engine(work())
 
-    def _consented(self, id: str) -> Channel:
+    def _consented(self, id: str) -> tuple[Channel, WebhookTarget]:
+        """The channel of a subscription and its target; Conflict unless the receiver has consented."""
         channel = self._channel(id)
         assert channel.target is not None and channel.state is not None
         if channel.state.consent != "granted" and channel.target.settings.consent != "waived":
             raise Conflict("Expected the consent of the receiver before anything is sent to it")
-        return channel
+        return channel, channel.target
 
     def _channel(self, id: str) -> Channel:
         channel = self.engine.channel(id)

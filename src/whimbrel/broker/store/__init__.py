@@ -1,16 +1,15 @@
 """What the broker knows besides the log: subscriptions, cursors, tokens, dead letters, publications, webhooks.
 
 sqlite                      the store in one SQLite file; the other modules are its parts:
-rows                        what the tables hold, as records
+rows                        what the tables hold, as records; cursors, the places behind a message
 matching                    versions of subscriptions with their ranges, and how far events are matched
 publications, peer_links, webhooks   what their names say
-tables, formats             the tables, as steps from one format of the file to the next
-cursor                      places behind a message, as text and in their order
+formats                     the tables, as steps from one format of the file to the next
 """
 
-from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.rows import (
     Attempt,
+    Cursor,
     DeadLetter,
     StoredPublication,
     StoredSubscription,

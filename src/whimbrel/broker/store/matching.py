@@ -37,7 +37,7 @@ class StoredVersion(NamedTuple):
 
 
 class MatchingTables:
-    """Shares the connections of a store. All methods may be called from any thread."""
+    """The part of a store that is about matching; it uses the store's connections. Any thread may call its methods."""
 
     def __init__(
         self,

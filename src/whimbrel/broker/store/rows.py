@@ -1,4 +1,4 @@
-"""What the tables of the store hold, as records."""
+"""What the tables of the store hold, as records, and cursors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,37 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from whimbrel.broker.store.cursor import Cursor
 from whimbrel.model.event_schema import EventSchema
 from whimbrel.model.filter import Filter
 from whimbrel.model.token_rules import Rules
+
+
+class Cursor(NamedTuple):
+    """A place behind a message: `part` of the entry at `offset`. Written `offset` or `offset.n`.
+
+    An event is one message, part 0. A bare offset stands behind all messages of the entry.
+    """
+
+    offset: int
+    part: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.offset) if self.part is None else f"{self.offset}.{self.part}"
+
+    @property
+    def place(self) -> tuple[int, float]:
+        """What cursors are ordered by: a bare offset stands behind all messages of its entry."""
+        return self.offset, float("inf") if self.part is None else self.part
+
+    @classmethod
+    def parse(cls, text: str) -> Cursor:
+        """ValueError unless the text is a cursor. `-1` stands before the first entry."""
+        offset, dot, part = text.partition(".")
+        if not (offset == "-1" or (offset.isascii() and offset.isdigit() and len(offset) < 19)):
+            raise ValueError(f"Expected a cursor such as 17 or 17.0, but got {text[:40]!r}")
+        if dot and not (part.isascii() and part.isdigit() and len(part) < 10):
+            raise ValueError(f"Expected a cursor such as 17 or 17.0, but got {text[:40]!r}")
+        return cls(int(offset), int(part) if dot else None)
 
 
 class StoredSubscription(NamedTuple):
@@ -81,9 +108,10 @@ class WebhookState(NamedTuple):
     """How the deliveries of a subscription stand; one without a record is fresh.
 
     Consent was given for `sink`: `none`, `granted` or `refused`; `rate` is what the receiver allows a minute. While a
-    delivery fails, `attempts` were made since `failing`, and the next one is `due`. Batches and digests are cut from
-    the messages up to the cursor `until`, so that every attempt has the same events. `disabled` says why nothing is
-    sent. Times are microseconds since 1970 UTC.
+    delivery fails, `attempts` were made since `failing`, and the next one is `due`: at the `moment` of `monotonic()` in
+    this `boot` of the machine, whatever the clock is set to meanwhile. Batches and digests are cut from the messages up
+    to the cursor `until`, so that every attempt has the same events. `disabled` says why nothing is sent. Times are
+    microseconds since 1970 UTC.
     """
 
     sink: str
@@ -97,10 +125,12 @@ class WebhookState(NamedTuple):
     until_offset: int | None = None
     until_part: int | None = None
     problem: str | None = None
+    moment: float | None = None
+    boot: str | None = None
 
     def reset(self, **changes: Any) -> WebhookState:
         """The state with some changes, in which no attempt has failed and none is due."""
-        return self._replace(attempts=0, failing=None, due=None, **changes)
+        return self._replace(attempts=0, failing=None, due=None, moment=None, **changes)
 
     @property
     def until(self) -> Cursor | None:

@@ -27,12 +27,11 @@ from whimbrel.broker.requests.entries import (
     TokenEnd,
     TokenPut,
 )
-from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.formats import StoreError, connect, prepare
 from whimbrel.broker.store.matching import END_VERSION, MatchingTables, apply_commit
 from whimbrel.broker.store.peer_links import LINK_FIELDS, StoredLink, apply_link_change
 from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
-from whimbrel.broker.store.rows import DeadLetter, SchemaBase, StoredPublication, StoredSubscription, Token
+from whimbrel.broker.store.rows import Cursor, DeadLetter, SchemaBase, StoredPublication, StoredSubscription, Token
 from whimbrel.broker.store.webhooks import WebhookTables, end_webhook, is_live, move_cursor, put_secrets
 from whimbrel.log.match_commit import MatchCommit
 

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from whimbrel.broker.requests.entries import SigningSecret, SinkSecrets
-from whimbrel.broker.store.cursor import Cursor
-from whimbrel.broker.store.rows import Attempt, UndeliveredMessage, WebhookChanges, WebhookState
+from whimbrel.broker.store.rows import Attempt, Cursor, UndeliveredMessage, WebhookChanges, WebhookState
 
 ATTEMPTS = 1_000_000
 """Attempts of all subscriptions that are kept, at most."""
@@ -21,7 +20,7 @@ _signing = msgspec.json.Decoder(list[SigningSecret])
 
 
 class WebhookTables:
-    """Shares the connections of a store. All methods may be called from any thread."""
+    """The part of a store that is about webhooks; it uses the store's connections. Any thread may call its methods."""
 
     def __init__(self, transaction: Callable[[], AbstractContextManager[sqlite3.Connection]], rows: Rows) -> None:
         self._transaction = transaction

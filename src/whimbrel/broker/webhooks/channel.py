@@ -1,17 +1,29 @@
-"""A channel: a subscription with a sink that has something to deliver, or had a moment ago."""
+"""A channel: a subscription with a sink that has something to deliver, or had a moment ago.
+
+Some channels wait for a moment: for a retry, a digest, or the rate that their receiver allows.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import heapq
+import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic, time_ns
 from typing import Literal
+from uuid import uuid4
 
 from whimbrel.broker.delivery.message_reader import StoredMessage
 from whimbrel.broker.store import Cursor, WebhookState
 from whimbrel.broker.webhooks.target import WebhookTarget
 
 BEFORE_ALL = Cursor(-1)
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+BOOT = BOOT_ID.read_text().strip() if BOOT_ID.exists() else uuid4().hex
+"""While the machine runs, moments of all processes mean the same; where the system does not say so, of this process."""
 AT_ONCE, IDLE = 0.0, math.inf
 """When a channel's next turn is, besides a moment: it has more, or nothing."""
 
@@ -21,7 +33,7 @@ class Channel:
     """The state of one subscription's deliveries. A channel that is stale is loaded again before it is used.
 
     It is idle, waits for its host, runs, or waits for a moment. Moments are those of `monotonic()`, so that no channel
-    waits longer because the clock of the system is set back. The times that are stored are times since 1970.
+    waits longer because the clock of the system is set back.
     """
 
     id: str
@@ -30,7 +42,6 @@ class Channel:
     is_woken: bool = False
     due: float = 0.0  # the moment that it waits for
     paced: float = 0.0  # by the rate that the receiver allows, nothing is sent before this moment
-    retry: tuple[int, float] = (0, 0.0)  # the time of the next attempt, as it is stored, and the moment
     troubles: int = 0  # turns in a row that raised what nobody expected
     target: WebhookTarget | None = None
     state: WebhookState | None = None
@@ -38,16 +49,51 @@ class Channel:
     buffer: list[StoredMessage] = field(default_factory=list)
     """Messages behind the position, read ahead."""
 
-    def retry_moment(self) -> float:
-        """The moment before which no attempt is made after one that failed; 0.0 if none has failed."""
-        due = None if self.state is None else self.state.due
-        if due is None:
-            return 0.0
-        if self.retry[0] != due:  # another process failed
-            self.retry = due, moment_of(due)
-        return self.retry[1]
-
 
 def moment_of(time: int) -> float:
     """The moment of `monotonic()` at which a time comes, in microseconds since 1970, if no clock is set meanwhile."""
     return monotonic() + max(0, time - time_ns() // 1_000) / 1e6
+
+
+class TimedChannels:
+    """Calls `on_due` with the channels whose time has come. Used in one event loop.
+
+    A channel that has another phase or another moment by then is left out: somebody has woken it.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_due: Callable[[list[Channel]], None]) -> None:
+        self._loop = loop
+        self._on_due = on_due
+        self._waiting: list[tuple[float, int, Channel]] = []
+        self._order = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, channel: Channel, due: float) -> None:
+        """Let a channel wait until a moment of `monotonic()`."""
+        channel.phase, channel.due = "timed", due
+        channel.buffer = []
+        channel.is_stale = True  # by then somebody may have moved its cursor
+        heapq.heappush(self._waiting, (due, next(self._order), channel))
+        self._set_timer()
+
+    def stop(self) -> None:
+        """Wake nobody any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _set_timer(self) -> None:
+        self.stop()
+        if self._waiting:
+            self._timer = self._loop.call_later(max(0.001, self._waiting[0][0] - monotonic()), self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        now = monotonic()
+        found: list[Channel] = []
+        while self._waiting and self._waiting[0][0] <= now:
+            due, _, channel = heapq.heappop(self._waiting)
+            if channel.phase == "timed" and channel.due == due:
+                found.append(channel)
+        self._on_due(found)
+        self._set_timer()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
-from typing import NamedTuple
+
+import msgspec
 
 from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.store import Attempt, Store, UndeliveredMessage, WebhookState
-from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel
+from whimbrel.broker.webhooks.channel import AT_ONCE, BOOT, IDLE, Channel, moment_of
 from whimbrel.broker.webhooks.connection import HttpResponse
 from whimbrel.broker.webhooks.consent import new_callback, read_consent
 from whimbrel.broker.webhooks.http_client import WebhookClient
@@ -32,31 +33,35 @@ _CONSENT = Outgoing("consent", "", b"", 0, "")  # what an attempt to ask for con
 logger = logging.getLogger("whimbrel.broker")
 
 
-class SendResult(NamedTuple):
-    """What became of one request: the status, or the problem."""
+class SendAnswer(msgspec.Struct, omit_defaults=True):
+    """What a receiver said to a request outside of the order: `delivered` if that was 2xx."""
 
-    status: int | None
+    delivered: bool
     seconds: float
-    problem: str | None
+    status: int | None = None
+    problem: str | None = None
 
 
+@dataclass(eq=False)
 class Deliverer:
-    """Sends the messages of channels. Used in the event loop of webhooks."""
+    """Sends the messages of channels. Used in the event loop of webhooks.
 
-    def __init__(
-        self, settings: Settings, origin: str, log: str, store: Store, reader: MessageReader, client: WebhookClient
-    ) -> None:
-        self.records = WebhookRecords(store.webhooks)
+    Receivers know the broker by its `origin`; `log` is the id of its log, which is part of the ids of messages.
+    """
+
+    _settings: Settings
+    _origin: str
+    _log: str
+    _store: Store
+    _reader: MessageReader
+    _client: WebhookClient
+
+    def __post_init__(self) -> None:
+        self.records = WebhookRecords(self._store.webhooks)
         self.counts: Counter[str] = Counter()
         self.by_number: dict[int, Channel] = {}
         """The channels that are loaded, by the numbers of their subscriptions."""
-        self._settings = settings
-        self._origin = origin
-        self._log = log
-        self._store = store
-        self._reader = reader
-        self._client = client
-        self._planner = RequestPlanner(reader, self.records, self.counts)
+        self._planner = RequestPlanner(self._reader, self.records, self.counts)
         self._sending = 0  # bytes
         self._sent = asyncio.Event()
 
@@ -74,6 +79,9 @@ class Deliverer:
             state = self.records.state(channel.id)
             # Consent and failures belong to a sink; another one starts afresh.
             channel.state = state if state is not None and state.sink == target.sink else WebhookState(target.sink)
+            if channel.state.due is not None and channel.state.boot != BOOT:
+                moment = moment_of(channel.state.due)
+                self.set_state(channel, channel.state._replace(moment=moment, boot=BOOT))
             stored = self._reader.position(target.held)
             newer = self.records.cursor(channel.id)
             channel.position = stored if newer is None else max(stored, newer, key=lambda cursor: cursor.place)
@@ -88,7 +96,7 @@ class Deliverer:
         target, state = channel.target, channel.state
         if target is None or state is None or state.disabled is not None:
             return IDLE, None
-        due = max(channel.retry_moment(), channel.paced)
+        due = max(state.moment or 0.0, channel.paced)
         if due > monotonic():
             return due, None
         if state.consent != "granted" and target.settings.consent != "waived":
@@ -162,18 +170,15 @@ class Deliverer:
             problem = f"Expected a status of 2xx, but got {answer.status}"
         self._note(channel, outgoing, answer, problem, began)
         if verdict == "delivered":
-            self._delivered(channel, state, messages)
+            self.counts["delivered"] += len(messages)
+            self._advance(channel, messages)
+            if state.attempts or state.problem is not None:
+                self.set_state(channel, state.reset(problem=None))
         elif state.disabled is None and verdict == "failed":
             self._fail(channel, target, state, answer, problem or "", messages)
         elif state.disabled is None:
             self._disable(channel, state, verdict, problem or "")
         return AT_ONCE, well
-
-    def _delivered(self, channel: Channel, state: WebhookState, messages: list[StoredMessage]) -> None:
-        self.counts["delivered"] += len(messages)
-        self._advance(channel, messages)
-        if state.attempts or state.problem is not None:
-            self.set_state(channel, state.reset(problem=None))
 
     def set_state(self, channel: Channel, state: WebhookState) -> None:
         """Set how the deliveries of a channel stand, to be stored soon."""
@@ -209,10 +214,11 @@ class Deliverer:
             self._disable(channel, state, "failing", problem)
             return
         channel.buffer = []
-        due = now + int(pause * 1e6)
-        channel.retry = due, monotonic() + pause
-        failing = state.failing or now
-        self.set_state(channel, state._replace(attempts=attempts, failing=failing, due=due, problem=problem))
+        failing, due, moment = state.failing or now, now + int(pause * 1e6), monotonic() + pause
+        self.set_state(
+            channel,
+            state._replace(attempts=attempts, failing=failing, due=due, problem=problem, moment=moment, boot=BOOT),
+        )
 
     def _disable(self, channel: Channel, state: WebhookState, reason: str, problem: str) -> None:
         logger.warning("the webhook of subscription %s is disabled: %s (%s)", channel.id, reason, problem)
@@ -238,13 +244,13 @@ class Deliverer:
             )
         )  # fmt: skip
 
-    async def send_now(self, channel: Channel, make: Callable[[WebhookTarget], Outgoing]) -> SendResult:
+    async def send_now(self, channel: Channel, outgoing: Outgoing) -> SendAnswer:
         """Send something outside of the order, and note the attempt: a test, or a delivery that was given up."""
         assert channel.target is not None
-        outgoing = make(channel.target)
         began = monotonic()
         answer, problem = await self._request(channel.target, post(channel.target, outgoing, self._origin, now_us()))
         if answer is not None and verdict_of(answer.status) != "delivered":
             problem = f"Expected a status of 2xx, but got {answer.status}"
         self._note(channel, outgoing, answer, problem, began)
-        return SendResult(None if answer is None else answer.status, round(monotonic() - began, 4), problem)
+        status = None if answer is None else answer.status
+        return SendAnswer(problem is None, round(monotonic() - began, 4), status, problem)

@@ -29,11 +29,10 @@ from whimbrel.broker.lists import RunSet
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.store import Store
 from whimbrel.broker.webhooks.addresses import Addresses, Resolve
-from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel
+from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel, TimedChannels
 from whimbrel.broker.webhooks.delivering import Deliverer
 from whimbrel.broker.webhooks.host_queues import HostQueues
 from whimbrel.broker.webhooks.http_client import IDLE_SECONDS, WebhookClient
-from whimbrel.broker.webhooks.timed_channels import TimedChannels
 from whimbrel.broker.webhooks.watched import WatchedNumbers, lagging_subscriptions
 
 IN_FLIGHT = 1_024
@@ -216,15 +215,11 @@ class WebhookEngine:
 
     async def _save(self) -> bool:
         """Store what deliveries changed; False if the store refuses. Then it is kept, to be tried again."""
-        records = self.deliverer.records
-        if records.take():
-            try:
-                await self._loop.run_in_executor(records.pool, records.save)
-            except Exception:
-                self._in_trouble("cursors and attempts of webhooks could not be stored")
-                records.refused()
-                return False
-            records.saved()
+        try:
+            await self.deliverer.records.save()
+        except Exception:
+            self._in_trouble("cursors and attempts of webhooks could not be stored")
+            return False
         return True
 
     def _in_trouble(self, what: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import OrderedDict
+from functools import cached_property
 from time import monotonic
 
 from whimbrel.broker.requests.webhook_sinks import SinkUrl
@@ -25,10 +26,17 @@ class WebhookClient:
     def __init__(self, addresses: Addresses, seconds: float, authority: str | None = None) -> None:
         self._addresses = addresses
         self._seconds = seconds
-        self._tls = ssl.create_default_context(cafile=authority)
+        self._authority = authority
+        if authority is not None:
+            _ = self._tls  # a file that cannot be used is refused now
         # Idle connections by where they lead, newest last, each with the moment it became idle.
         self._idle: OrderedDict[tuple[bool, str, int], list[tuple[float, ReceiverConnection]]] = OrderedDict()
         self._idle_count = 0
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Whom to trust. To load the certificates of the system takes 20 ms, which few brokers need."""
+        return ssl.create_default_context(cafile=self._authority)
 
     async def request(self, url: SinkUrl, request: bytes) -> HttpResponse:
         """Send a request, whole; ConnectionFailed, ForbiddenAddress or UnknownHost if no response comes in time."""

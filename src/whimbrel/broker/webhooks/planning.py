@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass
 from time import monotonic
 
 from whimbrel.broker.delivery.digests import DIGEST_BYTES, closed_messages, next_window
@@ -30,13 +31,13 @@ REFUSED_SECONDS = 1.0
 """When a channel is looked at again whose plan the store refuses; until then others have its turn."""
 
 
+@dataclass(eq=False)
 class RequestPlanner:
     """Reads the messages of channels and cuts them into requests. Used in the event loop of webhooks."""
 
-    def __init__(self, reader: MessageReader, records: WebhookRecords, counts: Counter[str]) -> None:
-        self._reader = reader
-        self._records = records
-        self._counts = counts
+    _reader: MessageReader
+    _records: WebhookRecords
+    _counts: Counter[str]
 
     async def next_messages(self, channel: Channel, target: WebhookTarget) -> tuple[list[StoredMessage], float]:
         """The messages of the next request; if there are none, when to look again."""

@@ -29,9 +29,9 @@ class WebhookRecords:
         self._saving: WebhookChanges | None = None
         self._waiters: list[asyncio.Future[bool]] = []
         self._saving_waiters: list[asyncio.Future[bool]] = []
-        self._is_refused = False  # what was ready last
+        self._is_refused = False  # what was to be stored last
         self.urgent = asyncio.Event()
-        """Set while somebody waits for what he changed to be stored."""
+        """Set while somebody waits for a change to be stored."""
 
     def _empty(self) -> None:
         self._cursors: dict[str, Cursor] = {}
@@ -96,41 +96,31 @@ class WebhookRecords:
         self.urgent.set()
         return await waiter
 
-    def take(self) -> bool:
-        """Make what waits ready for `save`; False if there is nothing. What was not saved is still ready."""
-        if self._saving is not None:
-            return True
-        self.urgent.clear()
-        if not (self._cursors or self._states or self._attempts or self._undelivered or self._waiters):
-            return False
-        attempts = [one for kept in self._attempts.values() for one in kept]
-        self._saving = WebhookChanges(self._cursors, self._states, attempts, self._undelivered)
-        self._saving_waiters, self._waiters = self._waiters, []
-        self._empty()
-        return True
-
-    def save(self) -> None:
-        """Store what is ready, and return when it is stored. Call it in a thread."""
-        assert self._saving is not None
-        self._store.save(self._saving, KEPT)
-
-    def saved(self) -> None:
-        """Forget what was ready: it is stored."""
+    async def save(self) -> None:
+        """Store what waits. If the store refuses, it raises, nobody waits any longer, and the next call tries again."""
+        if self._saving is None:
+            self.urgent.clear()
+            if not (self._cursors or self._states or self._attempts or self._undelivered or self._waiters):
+                return
+            attempts = [one for kept in self._attempts.values() for one in kept]
+            self._saving = WebhookChanges(self._cursors, self._states, attempts, self._undelivered)
+            self._saving_waiters, self._waiters = self._waiters, []
+            self._empty()
+        try:
+            await asyncio.get_running_loop().run_in_executor(self.pool, self._store.save, self._saving, KEPT)
+        except Exception:
+            self._is_refused = True
+            _tell([*self._saving_waiters, *self._waiters], False)
+            self._saving_waiters, self._waiters = [], []
+            raise
         self._saving, self._is_refused = None, False
-        self._tell(self._saving_waiters, True)
+        _tell(self._saving_waiters, True)
 
-    def refused(self) -> None:
-        """Let nobody wait for a store that refuses: what was ready stays so."""
-        self._is_refused = True
-        self._tell(self._saving_waiters, False)
-        self._tell(self._waiters, False)
 
-    @staticmethod
-    def _tell(waiters: list[asyncio.Future[bool]], is_stored: bool) -> None:
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(is_stored)
-        waiters.clear()
+def _tell(waiters: list[asyncio.Future[bool]], is_stored: bool) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(is_stored)
 
 
 def now_us() -> int:

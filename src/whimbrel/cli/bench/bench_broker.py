@@ -8,9 +8,10 @@ from whimbrel.lab.measure.benchmark_results import Result, ResultTable
 
 
 def broker(scale: PartScale = "small", output: PartOutput = None, json: Json = False) -> None:
-    """Durable publishes, publish to stream, fan-out, pulls from a long log, a start with many subscriptions.
+    """Events per second of a broker over loopback.
 
-    Rivals (NATS JetStream, Redis Streams) are in a checkout: python -m benchmarks broker.
+    Durable publishes, publish to stream, fan-out, webhooks, publications, pulls from a long log, a start with many
+    subscriptions. Rivals (NATS JetStream, Redis Streams) are in a checkout: python -m benchmarks broker.
     """
     from whimbrel.lab.measure import broker_bench
 

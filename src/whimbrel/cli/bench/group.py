@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 
 def language(
     count: Annotated[int, typer.Option("--count", min=1_000, help="How many filters to read at once.")] = 1_000_000,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often; the median is shown.")] = 3,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="How often each is measured; the median is shown.")
+    ] = 3,
     json: Json = False,
 ) -> None:
-    """Filters per second from SQL text, with shapes that are known and shapes that are new."""
+    """Filters per second from SQL text.
+
+    The shapes of texts (texts without their literals) are known in one measurement, and new in another.
+    """
     from whimbrel.lab.measure.filter_parsing import SHAPES, run
 
     figures = run(count, repeats)
@@ -50,7 +55,10 @@ def cliffs(
     output: PartOutput = None,
     json: Json = False,
 ) -> None:
-    """Microseconds of every form of filter, event and index beside its plain neighbour, and which cost above 4 x."""
+    """Forms of filters, events and indexes that cost too much.
+
+    Shows the microseconds of every form beside those of its plain neighbour, and which are above 4 x.
+    """
     from whimbrel.lab.measure import cliffs
 
     show_benchmark("cliffs", cliffs, _cliff_tables, scale, output, json, form or ())
@@ -96,7 +104,10 @@ def forms(
     output: PartOutput = None,
     json: Json = False,
 ) -> None:
-    """Microseconds of an event in every form: Arrow, JSON, dicts; many at once and one by one."""
+    """Microseconds of an event in every form.
+
+    Events come as Arrow, JSON and dicts, many at once and one by one.
+    """
     from whimbrel.lab.measure.matching import form_costs
 
     show_benchmark("forms", form_costs, _forms_tables, scale, output, json, workload or ())
@@ -117,7 +128,10 @@ def _forms_tables(result: Result) -> list[ResultTable]:
 
 
 def live(scale: PartScale = "small", output: PartOutput = None, json: Json = False) -> None:
-    """Microseconds to change a large index and to match meanwhile, seconds to save and open it; near misses."""
+    """Microseconds to change a large index.
+
+    Also to match meanwhile and to find near misses, and the seconds to save and to open it.
+    """
     from whimbrel.lab.measure import live_changes
 
     show_benchmark("live", live_changes, _live_tables, scale, output, json)
@@ -144,7 +158,10 @@ def spaces(
     output: PartOutput = None,
     json: Json = False,
 ) -> None:
-    """Transitions per second in subject spaces: the paper's workload and geofences, beside a compiled scan."""
+    """Microseconds of operations on subject spaces.
+
+    On the paper's workload and on geofences, beside a compiled scan of all subscriptions.
+    """
     from whimbrel.lab.measure import spaces_bench
     from whimbrel.lab.measure.pipeline import transitions_bench
 
@@ -184,7 +201,10 @@ def _cells(row: Result) -> tuple[str, ...]:
 
 
 def overlay(scale: PartScale = "small", output: PartOutput = None, json: Json = False) -> None:
-    """Work per event with prefixes and as SIENA in one simulation, the steps of a router, and a chain of 3 brokers."""
+    """Work per event of routing by prefix, beside SIENA.
+
+    In one simulation; then the steps of one router, and a chain of 3 brokers.
+    """
     from whimbrel.lab.measure import overlay_bench
 
     show_benchmark("overlay", overlay_bench, _overlay_tables, scale, output, json)

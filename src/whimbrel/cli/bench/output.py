@@ -54,9 +54,10 @@ class Destination:
     json: bool
 
     def check(self) -> None:
-        """Raise FileNotFoundError if the page is missing, before hours of measuring."""
+        """Refuse a page that is not there, before hours of measuring; a usage error."""
         if self.page is not None and not self.page.is_file():
-            raise FileNotFoundError(f"Expected a page with marks for the results, but there is no {self.page}")
+            problem = f"Expected a page with marks for the results, but there is no {plain(str(self.page))!r}"
+            raise typer.BadParameter(problem, param_hint="--page")
 
     def finish(self, result: Result, files: ResultFiles, written: Iterable[Path]) -> None:
         """Insert the tables into the page, then show them, or the JSON; say which files were written."""

@@ -22,9 +22,17 @@ Rivals = Annotated[
 Page = Annotated[
     Path | None, typer.Option("--page", metavar="FILE", help="Put the tables between the marks of this page.")
 ]
-Repeat = Annotated[int, typer.Option("--repeat", min=1, help="How often; medians are shown.")]
-Seconds = Annotated[float, typer.Option("--seconds", min=0.1, help="For one rival on one workload.")]
-Cache = Annotated[Path | None, typer.Option("--cache", metavar="DIR", help="Where generated workloads are kept.")]
+Repeat = Annotated[int, typer.Option("--repeat", min=1, help="How often each is measured; medians are shown.")]
+Seconds = Annotated[float, typer.Option("--seconds", min=0.1, help="Seconds for one rival on one workload.")]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache",
+        metavar="DIR",
+        callback=make_folder,
+        help="Where generated workloads are kept (default: in the user's cache).",
+    ),
+]
 
 
 def match(
@@ -44,10 +52,11 @@ def match(
     cache: Cache = None,
     json: Json = False,
 ) -> None:
-    """Events per second on the frozen workloads, beside compiled naive, with every answer checked.
+    """Events per second on the frozen workloads.
 
-    More rivals (DuckDB, Polars, the papers' matchers) are in a checkout: python -m benchmarks match. Exit status 1 if
-    competitors do not find the same subscriptions.
+    Compiled naive runs beside the engine, and every answer is checked. More rivals (DuckDB, Polars, the papers'
+    matchers) are in a checkout: python -m benchmarks match. Exit status 1 if competitors do not find the same
+    subscriptions.
     """
     from whimbrel.lab.measure.matching.match_run import run
     from whimbrel.lab.measure.matching.match_tables import FILES
@@ -79,7 +88,9 @@ def pipeline(
     page: Page = None,
     repeat: Repeat = 3,
     seconds: Seconds = 120.0,
-    master: Annotated[str | None, typer.Option("--master", metavar="URL", help="Where Spark runs.")] = None,
+    master: Annotated[
+        str | None, typer.Option("--master", metavar="URL", help="Where Spark runs (default: here).")
+    ] = None,
     cache: Cache = None,
     json: Json = False,
 ) -> None:

@@ -21,9 +21,11 @@ Authority = Annotated[
 
 
 def connect(url: str, token: str | None, authority: str | None, source: str = "whimbrel-cli") -> Client:
-    """A client of the broker at a URL."""
+    """A client of the broker at a URL; BadParameter if it is none."""
     from whimbrel.client import Client
 
+    if not url.startswith(("http://", "https://")):
+        raise typer.BadParameter(f"Expected an address such as {DEFAULT_URL}, but got {url!r}", param_hint="--url")
     return Client(url, token, source=source, ca=authority)
 
 

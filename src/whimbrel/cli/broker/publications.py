@@ -27,7 +27,10 @@ def put(key: Key, state: State, url: Url = DEFAULT_URL, token: TokenOption = Non
 
 @publications.command()
 def patch(key: Key, state: State, url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None) -> None:
-    """Change some attributes of a publication (null deletes one), and print its offset."""
+    """Change some attributes of a publication, and print its offset.
+
+    An attribute that is null in STATE is deleted.
+    """
     with connect(url, token, ca) as client:
         typer.echo(client.publications.patch(key, _object(state)))
 

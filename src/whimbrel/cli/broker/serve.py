@@ -14,107 +14,89 @@ from whimbrel.cli.terminal.options import Json, names_of
 if TYPE_CHECKING:
     from whimbrel.broker.requests.settings import Settings
 
-Data = Annotated[
-    str | None, typer.Option("--data", metavar="DIR", help="Where everything is stored (default: whimbrel-data).")
-]
-Host = Annotated[
-    str | None, typer.Option("--host", metavar="ADDRESS", help="The address to listen on (default: 127.0.0.1).")
-]
-Port = Annotated[
-    int | None,
-    typer.Option("--port", metavar="PORT", help="The port to listen on (default: 8080); 0 picks a free one."),
-]
-Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in TOML.")]
-TlsCertificate = Annotated[
-    str | None, typer.Option("--tls-certificate", metavar="FILE", help="The certificate for TLS, in PEM.")
-]
-TlsKey = Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Its key, in PEM.")]
-Timestamps = Annotated[
-    str | None, typer.Option("--timestamps", metavar="NAMES", help="Attributes whose texts are timestamps.")
-]
-SchemaFile = Annotated[
-    str | None, typer.Option("--schema", metavar="FILE", help="A schema that filters and events must fit.")
-]
-Peers = Annotated[
-    list[str] | None,
-    typer.Option("--peer", metavar="URL", help="Link with the broker at this address; may be repeated."),
-]
-PeerTokens = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--peer-token",
-        metavar="TOKEN",
-        help="The token for each --peer, or one for all; better in WHIMBREL_PEER_TOKENS.",
-    ),
-]
-PeerAuthority = Annotated[
-    str | None, typer.Option("--peer-ca", metavar="FILE", help="Trust these certificates (PEM), for peers with https.")
-]
-Optimizer = Annotated[
-    bool | None, typer.Option("--optimizer", help="Keep the routing tree of all linked brokers; one should.")
-]
-BrokerName = Annotated[str | None, typer.Option("--name", metavar="NAME", help="What peers call this broker.")]
-Engine = Annotated[
-    str | None, typer.Option("--engine", metavar="inline|spark", help="Who matches: the broker, or a job on Spark.")
-]
-SparkMaster = Annotated[
-    str | None, typer.Option("--spark-master", metavar="URL", help="Where the job runs (default: on this machine).")
-]
-LogForm = Annotated[str | None, typer.Option("--log", metavar="text|json", help="The form of what is logged.")]
-LogLevel = Annotated[str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")]
-AccessLog = Annotated[
-    bool | None, typer.Option("--access-log/--no-access-log", help="Whether every request is logged.")
-]
-RetentionSeconds = Annotated[
-    float | None,
-    typer.Option(
-        "--retention-seconds", metavar="SECONDS", help="How long events are kept (default: a week); 0 for ever."
-    ),
-]
-RetentionBytes = Annotated[
-    int | None,
-    typer.Option(
-        "--retention-bytes", metavar="BYTES", help="How large the log may become (default: 10 GB); 0 for no limit."
-    ),
-]
-AnySetting = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Any setting; lists with commas. May be repeated. See --show-settings."
-    ),
-]
-ShowSettings = Annotated[
-    bool, typer.Option("--show-settings", help="Print all settings with their values, as --config takes them.")
-]
-Sample = Annotated[
-    bool, typer.Option("--sample", help="Import subscriptions of a web shop, and publish a few events a second.")
-]
-
 
 def serve(
-    data: Data = None,
-    host: Host = None,
-    port: Port = None,
-    config: Config = None,
-    tls_certificate: TlsCertificate = None,
-    tls_key: TlsKey = None,
-    timestamps: Timestamps = None,
-    schema: SchemaFile = None,
-    peer: Peers = None,
-    peer_token: PeerTokens = None,
-    peer_ca: PeerAuthority = None,
-    optimizer: Optimizer = None,
-    name: BrokerName = None,
-    engine: Engine = None,
-    spark_master: SparkMaster = None,
-    log: LogForm = None,
-    log_level: LogLevel = None,
-    access_log: AccessLog = None,
-    retention_seconds: RetentionSeconds = None,
-    retention_bytes: RetentionBytes = None,
-    set_: AnySetting = None,
-    show_settings: ShowSettings = False,
-    sample: Sample = False,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="DIR", help="Where everything is stored (default: whimbrel-data).")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="The address to listen on (default: 127.0.0.1).")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="PORT", help="The port to listen on (default: 8080); 0 picks a free one."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in TOML.")] = None,
+    tls_certificate: Annotated[
+        str | None, typer.Option("--tls-certificate", metavar="FILE", help="The certificate for TLS, in PEM.")
+    ] = None,
+    tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Its key, in PEM.")] = None,
+    timestamps: Annotated[
+        str | None, typer.Option("--timestamps", metavar="A,B", help="Attributes whose strings are timestamps.")
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", metavar="FILE", help="A schema that filters and events must fit.")
+    ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option("--peer", metavar="URL", help="Link with the broker at this address; may be repeated."),
+    ] = None,
+    peer_token: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--peer-token",
+            metavar="TOKEN",
+            help="The token for each --peer, or one for all; better in WHIMBREL_PEER_TOKENS.",
+        ),
+    ] = None,
+    peer_ca: Annotated[
+        str | None,
+        typer.Option("--peer-ca", metavar="FILE", help="Trust these certificates (PEM), for peers with https."),
+    ] = None,
+    optimizer: Annotated[
+        bool | None, typer.Option("--optimizer", help="Keep the routing tree of all linked brokers; one should.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What peers call this broker.")] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", metavar="inline|spark", help="Who matches: the broker (default), or a job on Spark."),
+    ] = None,
+    spark_master: Annotated[
+        str | None, typer.Option("--spark-master", metavar="URL", help="Where the job runs (default: on this machine).")
+    ] = None,
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="text|json", help="The form of what is logged (default: text).")
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info (default), warning or error.")
+    ] = None,
+    access_log: Annotated[
+        bool | None, typer.Option("--access-log/--no-access-log", help="Whether every request is logged.")
+    ] = None,
+    retention_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--retention-seconds", metavar="SECONDS", help="How long events are kept (default: a week); 0 for ever."
+        ),
+    ] = None,
+    retention_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--retention-bytes", metavar="BYTES", help="How large the log may become (default: 10 GB); 0 for no limit."
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Any setting; lists with commas. May be repeated. See --show-settings."
+        ),
+    ] = None,
+    show_settings: Annotated[
+        bool, typer.Option("--show-settings", help="Print all settings with their values, as --config takes them.")
+    ] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Import subscriptions of a web shop, and publish a few events a second.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run a broker: publish and subscribe over HTTP, durable.

@@ -30,7 +30,7 @@ Rule = Annotated[
     list[str] | None,
     typer.Option("--rule", metavar="NAME=VALUE", help="Only events with this value; JSON, or text. May be repeated."),
 ]
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose event ids must differ.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="Among tokens of one tenant, ids of events must differ.")]
 
 
 @token.command()
@@ -105,8 +105,8 @@ def revoke(
 
 
 def _check_there(data: str) -> None:
-    """BadParameter if there is no such directory: only `create` makes one, for a broker that has not run yet."""
-    if not Path(data).is_dir():
+    """BadParameter if no broker has its data there: only `create` makes it, for a broker that has not run yet."""
+    if not Path(data, "broker.sqlite").is_file():
         raise typer.BadParameter(f"Expected the data directory of a broker, but got {data!r}", param_hint="--data")
 
 

@@ -24,8 +24,15 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the subscriptio
 def create(
     sink: Annotated[str, typer.Argument(metavar="SINK", help="The URL that messages are sent to.")],
     filter: Annotated[str, typer.Argument(metavar="[FILTER]", help="Which events; all by default.")] = "TRUE",
-    batch: Annotated[int | None, typer.Option("--batch", min=1, max=1_000, help="Events of one request.")] = None,
-    digest: Annotated[str | None, typer.Option("--digest", metavar="TIME", help="Together every 30s, 5m, 1h.")] = None,
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, max=1_000, help="Most events of one request (default: one).")
+    ] = None,
+    digest: Annotated[
+        str | None,
+        typer.Option(
+            "--digest", metavar="TIME", help="Send messages together, once in this time, such as 30s, 5m or 1h."
+        ),
+    ] = None,
     waive_consent: Annotated[
         bool, typer.Option("--waive-consent", help="Do not ask the receiver; for admins.")
     ] = False,
@@ -45,13 +52,13 @@ def create(
 
 @webhook.command()
 def show(id: Id, url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None) -> None:
-    """Print a webhook: how its deliveries stand, its cursor, and how many messages wait."""
+    """Print a webhook, its cursor and what waits."""
     _call(url, token, ca, lambda client: client.read(id))
 
 
 @webhook.command()
 def attempts(id: Id, url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None) -> None:
-    """Print the newest requests to the sink, one per line, the last one first."""
+    """Print the newest requests to the sink, the last one first."""
     _call(url, token, ca, lambda client: client.attempts(id))
 
 
@@ -75,7 +82,10 @@ def redeliver(
 
 @webhook.command("test")
 def send_test(id: Id, url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None) -> None:
-    """Send an event of type whimbrel.test, and print what the receiver said."""
+    """Send a test event, and print what the receiver said.
+
+    The event is of the type whimbrel.test.
+    """
     _call(url, token, ca, lambda client: client.test(id))
 
 
@@ -94,14 +104,20 @@ def rotate(
 
 @webhook.command()
 def enable(id: Id, url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None) -> None:
-    """Deliver again, now; consent that was refused is asked for again."""
+    """Deliver again, now.
+
+    Consent that was refused is asked for again.
+    """
     with connect(url, token, ca) as client:
         client.enable(id)
 
 
 @webhook.command()
 def disable(id: Id, url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None) -> None:
-    """Deliver nothing until the webhook is enabled; messages wait in the log."""
+    """Deliver nothing until the webhook is enabled.
+
+    Messages wait in the log.
+    """
     with connect(url, token, ca) as client:
         client.disable(id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -121,7 +121,10 @@ def infer(
     from_: From = None,
     json: Json = False,
 ) -> None:
-    """Infer a schema from a sample of events, all of which are valid in it."""
+    """Infer a schema from a sample of events.
+
+    All of them are valid in it.
+    """
     from itertools import islice
 
     from whimbrel.model.schema import Schema
@@ -144,7 +147,10 @@ def infer(
 
 @schema.command()
 def fetch(url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None, json: Json = False) -> None:
-    """Print the schema of a broker, extensions included, as a file that `serve --schema` takes."""
+    """Print the schema of a broker.
+
+    With its extensions, as a file that `serve --schema` takes.
+    """
     from whimbrel.model.schema.documents import to_text
 
     with connect(url, token, ca) as client:
@@ -159,17 +165,19 @@ def extend(
     ca: Authority = None,
     json: Json = False,
 ) -> None:
-    """Extend the schema of a broker by what a file has and it has not: all of it, or nothing.
+    """Extend the schema of a broker by what a file has.
 
-    A file may hold new domains, attributes and types alone. Needs a token with the scope `schema`.
+    All that it has not yet is added, or nothing. A file may hold new domains, attributes and types alone. Needs a
+    token with the scope `schema`.
     """
     from whimbrel.model.schema import documents
+    from whimbrel.model.schema.diff import missing_extensions
 
     wanted = documents.load(file)
     if not isinstance(wanted, Mapping):
         raise typer.BadParameter(f"Expected a table of domains, attributes and types - at {file}")
     with connect(url, token, ca) as client:
-        extensions = _missing(client.schema(), wanted)
+        extensions = missing_extensions(client.schema(), wanted)
         offsets = [offset for offset in client.extend_schema(extensions) if offset is not None] if extensions else []
     if json:
         say_json({"extensions": len(offsets), "offsets": offsets})
@@ -220,30 +228,3 @@ def _check_events(schema: Schema, files: list[str], fallback: Format | None, rep
             count += len(batch)
             bar.update(count, f"{count:,}")
     return count
-
-
-def _missing(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The extensions after which a schema has all that another document defines.
-
-    >>> _missing(
-    ...     {"attributes": {}, "types": {"bid": {}}},
-    ...     {"attributes": {"price": "float"}, "types": {"bid": {"price": "optional"}}},
-    ... )
-    [{'rule': 'create-attribute', 'name': 'price', 'domain': 'float'}, {'rule': 'extend-type', 'type': 'bid', 'attribute': 'price', 'use': 'optional'}]
-    """  # noqa: E501
-    found: list[dict[str, Any]] = []
-    for name, definition in wanted.get("domains", {}).items():
-        if current.get("domains", {}).get(name) != definition:
-            found.append({"rule": "create-domain", "name": name, "definition": definition})
-    for name, domain in wanted.get("attributes", {}).items():
-        if current["attributes"].get(name) != domain:
-            found.append({"rule": "create-attribute", "name": name, "domain": domain})
-    for name, uses in wanted.get("types", {}).items():
-        known = current["types"].get(name)
-        if known is None:
-            found.append({"rule": "create-type", "name": name, "attributes": uses})
-            continue
-        for attribute, use in uses.items():
-            if known.get(attribute) != use:
-                found.append({"rule": "extend-type", "type": name, "attribute": attribute, "use": use})
-    return found

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 def spaces(
     objects: Annotated[int, typer.Option("--objects", min=1, max=1_000_000, help="How many taxis move.")] = 5_000,
     zones: Annotated[int, typer.Option("--zones", min=1, max=1_000_000, help="How many zones are watched.")] = 500,
-    seconds: Annotated[float, typer.Option("--seconds", min=0, max=3_600, help="For how long.")] = 10.0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="For the same town again.")] = 1,
+    seconds: Annotated[float, typer.Option("--seconds", min=0, max=3_600, help="For how many seconds.")] = 10.0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same number gives the same town.")] = 1,
     journal: Annotated[
-        Path | None, typer.Option("--journal", metavar="DIR", help="Keep the town in this new directory.")
+        Path | None,
+        typer.Option("--journal", metavar="DIR", file_okay=False, help="Keep the town in this new directory."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -46,7 +46,9 @@ class _Run:
 def demo(
     write: Annotated[
         Path | None,
-        typer.Option("--write", metavar="FOLDER", help="Only write the sample's files there, to play with."),
+        typer.Option(
+            "--write", metavar="FOLDER", file_okay=False, help="Only write the sample's files there, to play with."
+        ),
     ] = None,
     spark: Annotated[
         bool, typer.Option("--spark", help="Go on with a second chapter: a stream of events, on Apache Spark.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,17 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whimbrel.cli.overlay.simulation_options import (
-    Depth,
-    DistributionOption,
-    Filters,
-    Names,
-    Routers,
-    Seed,
-    ShapeOption,
-    Subscribers,
-    seconds,
-)
 from whimbrel.cli.terminal.console import progress, to_json
 from whimbrel.cli.terminal.options import Json
 from whimbrel.cli.terminal.outputs import check_outputs, open_for_writing
@@ -29,6 +19,21 @@ from whimbrel.overlay.topology import Shape
 if TYPE_CHECKING:
     from whimbrel.overlay.simulation.scenario import ScenarioOptions
     from whimbrel.overlay.simulation.simulate import Report
+
+Routers = Annotated[int, typer.Option("--routers", min=1, max=10_000, help="How many routers there are.")]
+Subscribers = Annotated[int, typer.Option("--subscribers", min=1, help="How many of them have subscribers.")]
+Filters = Annotated[int, typer.Option("--filters", min=0, help="How many filters the subscribers have, in all.")]
+Depth = Annotated[
+    int | None, typer.Option("--depth", min=0, help="How many levels prefixes have, at most (default: all).")
+]
+ShapeOption = Annotated[Shape, typer.Option("--shape", help="How routers are linked.")]
+DistributionOption = Annotated[
+    Distribution, typer.Option("--distribution", help="How names and values are distributed.")
+]
+Names = Annotated[int, typer.Option("--names", min=1, max=1_000, help="How many names of attributes there are.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The same number gives the same run.")]
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_UNITS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
 
 
 def simulate(
@@ -48,7 +53,10 @@ def simulate(
         float, typer.Option("--decay", min=0.001, max=1, help="What a level weighs beside the one above it.")
     ] = 0.5,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="SPAN", help="Between filters of a subscriber, events of a publisher.")
+        str,
+        typer.Option(
+            "--interval", metavar="SPAN", help="Time between two filters of a subscriber, or two events of a publisher."
+        ),
     ] = "3s",
     trigger: Annotated[
         str, typer.Option("--trigger", metavar="SPAN", help="How long a change of the tree waits, at most; or never.")
@@ -61,7 +69,9 @@ def simulate(
     names: Names = NAMES,
     loss: Annotated[float, typer.Option("--loss", min=0, max=0.9, help="The share of packets that is lost.")] = 0.0,
     cuts: Annotated[int, typer.Option("--cuts", min=0, help="How many times a link is cut, for ten intervals.")] = 0,
-    crashes: Annotated[int, typer.Option("--crashes", min=0, help="How many times a router is down as long.")] = 0,
+    crashes: Annotated[
+        int, typer.Option("--crashes", min=0, help="How many times a router is down, for ten intervals.")
+    ] = 0,
     seed: Seed = 1,
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Only prefix, siena or flood; may be repeated.")
@@ -74,7 +84,10 @@ def simulate(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Simulate an overlay of routers three times: routing by prefix, as SIENA does, and by flooding."""
+    """Simulate an overlay of routers.
+
+    Three times: routing by prefix, as SIENA does, and by flooding.
+    """
     from whimbrel.overlay.router.optimizer import OptimizerSettings
     from whimbrel.overlay.router.prefix_router import PrefixSettings
     from whimbrel.overlay.simulation.scenario import ScenarioOptions
@@ -84,19 +97,28 @@ def simulate(
         if one not in KINDS:
             raise typer.BadParameter(f"Expected prefix, siena or flood, but got {one!r}", param_hint="--kind")
     check_outputs({"--history": history, "--picture": picture}, ())
-    wait = None if trigger == "never" else seconds(trigger)
+    wait = None if trigger == "never" else _seconds(trigger, "--trigger")
     options = ScenarioOptions(
-        routers, subscribers, publishers, filters, events, seconds(interval), churn, together, shape, distribution,
-        names, loss, cuts, crashes, seed, PrefixSettings(depth, decay, OptimizerSettings(threshold, wait)),
+        routers, subscribers, publishers, filters, events, _seconds(interval, "--interval"), churn, together, shape,
+        distribution, names, loss, cuts, crashes, seed,
+        PrefixSettings(depth, decay, OptimizerSettings(threshold, wait)),
     )  # fmt: skip
     _show(_run(options, [one for one in KINDS if not kind or one in kind], history, picture, json), json)
+
+
+def _seconds(text: str, option: str) -> float:
+    """The seconds of a span such as 3s, 500ms, 10m or 1h, which an option gives."""
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        problem = f"Expected a span of time such as 3s, 500ms or 10m, but got {text!r}"
+        raise typer.BadParameter(problem, param_hint=option)
+    return float(found[1]) * _UNITS[found[2]]
 
 
 def _run(
     options: ScenarioOptions, kinds: list[str], history: Path | None, picture: Path | None, quiet: bool
 ) -> dict[str, Report]:
     """Run the scenario with each kind of router, and write the files that were asked for."""
-    from whimbrel.overlay.simulation.run_picture import draw
     from whimbrel.overlay.simulation.scenario import Scenario
     from whimbrel.overlay.simulation.simulate import Simulation
 
@@ -114,7 +136,7 @@ def _run(
             if written is not None:
                 simulation.write_history(run, one, written)
             if drawn is not None and place == 1:
-                drawn.write(draw(scenario.topology, run.network))
+                drawn.write(simulation.draw(run))
     return reports
 
 

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from whimbrel.cli.broker.options import Authority, TokenOption, connect
-from whimbrel.cli.overlay.simulation_options import (
+from whimbrel.cli.overlay.simulate import (
     Depth,
     DistributionOption,
     Filters,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def trace(
-    event: Annotated[str, typer.Argument(help="The event, a JSON object.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="A JSON object.")],
     at: Annotated[str, typer.Option("--at", help="The router where it is published.")] = "r0",
     subscriptions: Annotated[
         Path | None,
@@ -51,7 +51,9 @@ def trace(
     ca: Authority = None,
     json: Json = False,
 ) -> None:
-    """Show which routers forward an event, by which node and filter, and which stop it.
+    """Show the way of an event through an overlay.
+
+    Shows which routers forward it, by which node and filter, and which stop it.
 
     With --url these are real brokers, asked for an event as filters see it, such as {"data": {"price": 3}}. Without,
     the subscriptions are those of the simulation with the same options, or those of a file, such as one that
@@ -83,7 +85,8 @@ def trace(
         raise typer.BadParameter(f"Expected a router of r0 to r{routers - 1}, but got {at!r}", param_hint="--at")
     asked = _subscriptions(scenario, subscriptions)
     table, trees = CoverTable(), TreeStore(options.prefix.decay)  # shared: each router alone would make the same ones
-    table.add_many(interest for _, _, interest in asked)
+    for _, _, interest in asked:
+        table.add(interest)
     made = {name: PrefixRouter(name, options.prefix, table, trees) for name in scenario.topology.neighbours}
     network = Network(scenario.topology, made, seed)
     network.optimize(scenario.optimizer)

@@ -40,12 +40,12 @@ def broker(
     settings: options.Settings = None,
     json: Json = False,
 ) -> None:
-    """Match the events of a broker that runs with --engine spark, and bring it the match lists.
+    """Match the events of a broker on Spark.
 
-    `whimbrel serve --engine spark` starts this by itself. The token needs the scope match. Any number may run: the
-    broker takes each range once.
+    The broker runs with --engine spark, and gets the match lists; `whimbrel serve --engine spark` starts this by
+    itself. The token needs the scope match. Any number may run: the broker takes each range once.
     """
-    from whimbrel.pipeline.connectors.broker_link import BrokerAddress, LogPlace
+    from whimbrel.pipeline.connectors.log_place import BrokerAddress, LogPlace
     from whimbrel.pipeline.jobs.broker_job import BrokerJob, run_broker_job
 
     if supervised:

@@ -43,12 +43,6 @@ Events = Annotated[
     str,
     typer.Option("--events", "-e", metavar="PATH", help="Parquet, JSON lines, CSV or ORC, or the directory of a log."),
 ]
-Subscriptions = Annotated[
-    str,
-    typer.Option(
-        "--subscriptions", "-s", metavar="PATH", help="Files of id and filter, or the directory of a compiled index."
-    ),
-]
 IndexFolder = Annotated[str, typer.Option("--index", metavar="DIR", help="The directory of the compiled index.")]
 Rejects = Annotated[
     str | None,
@@ -87,7 +81,7 @@ Schema = Annotated[
 Form = Annotated[Literal["pairs", "lists"], typer.Option("--form", help="A row for each pair, or for each event.")]
 Plan = Annotated[
     Literal["auto", "replicate", "shard"],
-    typer.Option("--plan", help="How work is spread (default: by the index's size)."),
+    typer.Option("--plan", help="How work is spread; auto goes by the size of the index."),
 ]
 
 

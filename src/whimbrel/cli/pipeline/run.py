@@ -21,38 +21,22 @@ if TYPE_CHECKING:
     from whimbrel.pipeline.jobs.monitor import RunSummary
 
 
-Output = Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="The directory that the pairs go to.")]
-IndexTarget = Annotated[
-    str | None, typer.Option("--index", metavar="DIR", help="Where the index is compiled to, to be used again.")
-]
-Format = Annotated[
-    OutputFormat | None, typer.Option("--format", "-f", help="Format of the output (default: by name, or parquet).")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output that is there.")]
-DeadLetters = Annotated[
-    str | None,
-    typer.Option("--dead-letters", metavar="PATH", help="Write refused events there, with every reason."),
-]
-AsStream = Annotated[bool, typer.Option("--stream", help="Go on with what comes, until stopped.")]
-Checkpoint = Annotated[
-    str | None,
-    typer.Option("--checkpoint", metavar="DIR", help="Where a stream notes how far it is (default: by OUTPUT)."),
-]
-Every = Annotated[
-    float | None, typer.Option("--every", metavar="SECONDS", min=0, help="Of a stream: time between micro-batches.")
-]
-FilesAtOnce = Annotated[
-    int, typer.Option("--files-at-once", metavar="N", min=1, help="Of a stream: files read by one micro-batch.")
-]
-Once = Annotated[bool, typer.Option("--once", help="Of a stream: stop when all there is now is matched.")]
-
-
 def run(
     events: options.Events,
-    subscriptions: options.Subscriptions,
-    output: Output,
+    subscriptions: Annotated[
+        str,
+        typer.Option(
+            "--subscriptions",
+            "-s",
+            metavar="PATH",
+            help="Files of id and filter, or the directory of a compiled index.",
+        ),
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="The directory that the pairs go to.")],
     config: options.Config = None,
-    index: IndexTarget = None,
+    index: Annotated[
+        str | None, typer.Option("--index", metavar="DIR", help="Where the index is compiled to, to be used again.")
+    ] = None,
     key: options.Key = "",
     form: options.Form = "pairs",
     plan: options.Plan = "auto",
@@ -60,15 +44,33 @@ def run(
     timestamps: Timestamps = "",
     from_: options.EventsFrom = None,
     subscriptions_from: options.SubscriptionsFrom = None,
-    format: Format = None,
-    overwrite: Overwrite = False,
+    format: Annotated[
+        OutputFormat | None,
+        typer.Option("--format", "-f", help="Format of the output (default: by name, or parquet)."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace output that is there.")] = False,
     rejects: options.Rejects = None,
-    dead_letters: DeadLetters = None,
-    stream: AsStream = False,
-    checkpoint: Checkpoint = None,
-    every: Every = None,
-    files_at_once: FilesAtOnce = 100,
-    once: Once = False,
+    dead_letters: Annotated[
+        str | None,
+        typer.Option("--dead-letters", metavar="PATH", help="Write refused events there, with every reason."),
+    ] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Go on with what comes, until stopped.")] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint", metavar="DIR", help="Where a stream notes how far it is (default: OUTPUT.checkpoint)."
+        ),
+    ] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            "--every", metavar="SECONDS", min=0, help="Of a stream: time between micro-batches (default: none)."
+        ),
+    ] = None,
+    files_at_once: Annotated[
+        int, typer.Option("--files-at-once", metavar="N", min=1, help="Of a stream: files read by one micro-batch.")
+    ] = 100,
+    once: Annotated[bool, typer.Option("--once", help="Of a stream: stop when all there is now is matched.")] = False,
     master: options.Master = None,
     settings: options.Settings = None,
     json: Json = False,
@@ -118,7 +120,10 @@ def explain(
     master: options.Master = None,
     settings: options.Settings = None,
 ) -> None:
-    """Show how `run` would match: the index version, the plan and why, and the columns that are read."""
+    """Show how `run` would match.
+
+    Shows the index version, the plan and why, and the columns that are read.
+    """
     from whimbrel.pipeline.jobs.event_source import EventInput, read_events
 
     source = EventInput(events, recognise(events, from_), list(names_of(key)) or None, schema)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def compile_(
-    subscriptions: options.Subscriptions,
+    subscriptions: Annotated[
+        str, typer.Option("--subscriptions", "-s", metavar="PATH", help="Files of id and filter.")
+    ],
     index: options.IndexFolder,
     config: options.Config = None,
     events: Annotated[
@@ -83,9 +85,9 @@ def gc(
     forget: Annotated[str, typer.Option("--forget", metavar="A,B", help="Ids of streams that are gone for good.")] = "",
     json: Json = False,
 ) -> None:
-    """Delete versions of an index that nothing needs any more; streams may run meanwhile.
+    """Delete versions of an index that nothing needs.
 
-    A version that an uncommitted micro-batch names is never deleted.
+    Streams may run meanwhile. A version that an uncommitted micro-batch names is never deleted.
     """
     from whimbrel.pipeline.index.batches import gc as collect
 

@@ -94,6 +94,8 @@ class RejectReport:
         if self.json:
             say_json({**summary, "rejected": rejected})
         elif sys.stderr.isatty() or rejected:
-            refused = ", ".join(f"{count:,} {name}" for name, count in rejected.items())
+            refused = ", ".join(
+                f"{count:,} {kind if count == 1 else _PLURAL[kind]}" for kind, count in sorted(self.rejected.items())
+            )
             say(sentence + (f"; rejected: {refused}" if refused else ""))
         raise typer.Exit(1 if rejected else 0)

@@ -13,7 +13,7 @@ from whimbrel.ranks.kernel_arrays import END_AT
 FOLDERS = (
     "sorted",
     "hash",
-    "bitmap",  # takes what no key before it wants
+    "bitmap",  # takes all that is left; signature may still outbid it
     "signature",
 )
 """The package of each key, in the order in which keys are asked to take conjunctions."""

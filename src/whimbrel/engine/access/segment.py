@@ -143,7 +143,7 @@ class Segment:
     @property
     def rows(self) -> np.ndarray:
         """The rows of its subscriptions, sorted."""
-        return self.arrays["slots"]
+        return self.arrays["slots"]  # the name that files have for rows
 
     @property
     def block(self) -> int:

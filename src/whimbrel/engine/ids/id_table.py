@@ -1,7 +1,8 @@
 """Maps ids to rows and rows to ids, at a few bytes per subscription.
 
-A row is the number of a subscription in order of addition. Ids are in flat arrays by row; one open-addressing hash
-table leads from an id to its row. Of integer ids that count up from the first one, only the first is stored.
+A row is the number of one version of a subscription, in order of addition. Ids are in flat arrays by row; one hash
+table with open addressing leads from an id to its row. Of integer ids that count up from the first one, only the first
+is stored.
 """
 
 from __future__ import annotations

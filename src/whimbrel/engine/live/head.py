@@ -18,7 +18,7 @@ from whimbrel.engine.live.check_table import CheckTable
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
 
-EVALUATE_NS, VERIFY_NS = 10_000, 100_000
+EVALUATE_NS, EVALUATE_IN_BATCH_NS = 10_000, 100_000
 """What it costs to evaluate a filter, about: on a single event, and on one of a batch, which must be read again."""
 
 
@@ -56,6 +56,10 @@ class Head:
             for entry in islice(self.entries, size)
             if any(conjunction.matches(whole) for conjunction in entry.filter.conjunctions)
         ]
+
+    def must_become_segment(self) -> None:
+        """Count the head as one whose searches cost more than a segment, so that it becomes one soon."""
+        self.spent = 1 << 60
 
     def filter(self, row: int) -> Filter | None:
         """The filter of a row; None if it is not in the head."""

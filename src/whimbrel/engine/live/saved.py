@@ -43,7 +43,7 @@ class SavedState:
             died = np.zeros(0, np.int32) if snapshot.died is None else snapshot.died[: snapshot.rows].copy()
             schema = None if subscriptions.schema is None else subscriptions.schema.to_document()
             state = {
-                "slots": snapshot.rows,
+                "slots": snapshot.rows,  # the name that files have for rows
                 "version": snapshot.version,
                 "timestamps": sorted(timestamps),
                 "schema": schema,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from whimbrel.model.filter import Filter
 
-HEAD = 1_024
+HEAD_SIZE = 1_024
 """Subscriptions that the head holds before it becomes a segment."""
 HEAD_NS = 10_000_000
 """Nanoseconds that searches may spend on the head, beyond what a segment would cost them, before it becomes one."""
@@ -50,16 +50,16 @@ class SegmentSet:
         self.sample: pa.Table | list[Event] | None = None
         self._merger: threading.Thread | None = None
         self._deaths = 0  # since the dead of each segment were last counted
-        self._count_at: int | None = None  # how many of these are needed to count again; None: a head
+        self._count_at: int | None = None  # how many of these are needed to count again; None: `HEAD_SIZE`
         # Nanoseconds that searches have spent; of several threads, some may not be counted.
         self._spent = 0  # on all that could be merged
         self._due = SPENT_AT_ONCE  # when merging is thought of
-        self._on_each = 0  # on each segment that was there from the beginning
-        # By id of a segment: what of `_on_each` was spent before it was there.
+        # A segment has cost searches `_on_each - _before[id(segment)]` since it was installed.
+        self._on_each = 0
         self._before = {id(segment): 0 for segment in snapshot.segments}
 
     def ready(self) -> Snapshot:
-        """A snapshot for one event, whose head must be searched.
+        """A snapshot to match one event against; the caller searches its head too.
 
         Once searching has cost as much as a segment, the head becomes one, unless another thread holds the lock.
         """
@@ -135,7 +135,7 @@ class SegmentSet:
         self.snapshot = Snapshot(  # not `replace`, which takes twice as long
             old.segments, old.head, len(entries), rows, old.version, _grown(old.died, rows), _grown(old.moved, rows)
         )
-        if len(entries) >= HEAD:
+        if len(entries) >= HEAD_SIZE:
             self.flush()
         elif died is not None and self._is_time_to_count():
             self._merge_soon()
@@ -150,7 +150,7 @@ class SegmentSet:
     def can_wait(self, more: int) -> bool:
         """Whether so many more subscriptions may stay in the head because the kernels are being compiled."""
         size = self.snapshot.head_size + more
-        return not self.snapshot.segments and size < HEAD and WARM_UP.is_compiling()
+        return not self.snapshot.segments and size < HEAD_SIZE and WARM_UP.is_compiling()
 
     def install(self, segment: Segment, rows: int) -> None:
         """Make the segment of a bulk load visible; the index then has `rows` rows."""
@@ -207,7 +207,7 @@ class SegmentSet:
     def _merge_soon(self) -> None:
         """Start the background merge if there are segments of like size, many deaths, or a merge is paid for."""
         if self._merger is None and (
-            self._is_time_to_count() or like_sized(self._sizes(), HEAD, FANOUT) or self._paid_for()
+            self._is_time_to_count() or like_sized(self._sizes(), HEAD_SIZE, FANOUT) or self._paid_for()
         ):
             self._merger = threading.Thread(target=self._merge_in_background, name="whimbrel-merge", daemon=True)
             self._merger.start()
@@ -231,14 +231,14 @@ class SegmentSet:
             return []
         self._before = {id(segment): self._before.get(id(segment), self._on_each) for segment in segments}
         largest = max(range(len(sizes)), key=lambda place: (sizes[place], place))
-        self._before[id(segments[largest])] = self._on_each  # one segment there must be
+        self._before[id(segments[largest])] = self._on_each  # not charged: an index needs one segment anyway
         spent = [self._on_each - self._before[id(segment)] for segment in segments]
         if self.snapshot.head_size:
             sizes, spent = [*sizes, self.snapshot.head_size], [*spent, head.searched]
         return paid_for(sizes, spent)
 
-    def _pay(self) -> list[int]:
-        """The segments whose merge is paid for, by place, with the head as one of them if it is."""
+    def _take_paid_for(self) -> list[int]:
+        """The segments whose merge is paid for, by place. If the head's is, the head becomes a segment first."""
         places = self._paid_for()
         if len(self.snapshot.segments) in places:
             self.flush()
@@ -246,7 +246,7 @@ class SegmentSet:
         return places if len(places) > 1 else []
 
     def _is_time_to_count(self) -> bool:
-        return self._deaths >= (HEAD if self._count_at is None else self._count_at)
+        return self._deaths >= (HEAD_SIZE if self._count_at is None else self._count_at)
 
     def _mostly_dead(self) -> list[int]:
         """The segments that are mostly dead, and smaller ones and the head with them, if it is time to count."""
@@ -256,7 +256,7 @@ class SegmentSet:
         masks = [self.snapshot.dead(segment.rows) for segment in self.snapshot.segments]
         dead = [0 if mask is None else int(np.count_nonzero(mask)) for mask in masks]
         places = mostly_dead(sizes, dead)
-        self._deaths, self._count_at = 0, None if places else deaths_to_count(sizes, dead, HEAD)
+        self._deaths, self._count_at = 0, None if places else deaths_to_count(sizes, dead, HEAD_SIZE)
         if places:
             self.flush()
         return [*places, len(sizes)] if places and len(self.snapshot.segments) > len(sizes) else places
@@ -264,7 +264,7 @@ class SegmentSet:
     def _merge_some(self) -> bool:
         """Make one merge, and return whether there was one to make. The lock is not held while segments are merged."""
         with self.lock:
-            places = self._mostly_dead() or like_sized(self._sizes(), HEAD, FANOUT) or self._pay()
+            places = self._mostly_dead() or like_sized(self._sizes(), HEAD_SIZE, FANOUT) or self._take_paid_for()
             snapshot = self.snapshot
             chosen = [snapshot.segments[place] for place in places]
             if not chosen:
@@ -285,7 +285,7 @@ class SegmentSet:
 
 def is_evaluated(snapshot: Snapshot) -> bool:
     """Whether the filters of an index without segments are to be evaluated, because its kernels are being compiled."""
-    if snapshot.segments or not 0 < snapshot.head_size < HEAD or snapshot.head.spent > COLD_NS:
+    if snapshot.segments or not 0 < snapshot.head_size < HEAD_SIZE or snapshot.head.spent > COLD_NS:
         return False
     WARM_UP.begin()
     return WARM_UP.is_compiling()

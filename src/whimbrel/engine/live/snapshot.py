@@ -2,8 +2,9 @@
 
 A row names one filter of one subscription and is never used again: replacing a filter kills its row and takes a new
 one. Segments are immutable. Deaths are written in place with the version at which they happen (`died`), so a
-snapshot sees exactly those up to its own version. The head only grows; a snapshot knows how much of it is its own. How
-far a row is moved never changes once the row is visible.
+snapshot sees exactly those up to its own version. The head only grows; a snapshot knows how much of it is its own. A
+row that replaced another takes its place in results: `moved` has the distance, which never changes once the row is
+visible.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Snapshot:
     rows: int = 0  # all rows are below this number
     version: int = 0
     died: np.ndarray | None = None  # int32 by row: the version of its death, 0 while it lives; None: no deaths
-    moved: np.ndarray | None = None  # int32 by row: from it to its place in results; None: all are in place
+    moved: np.ndarray | None = None  # int32 by row: its place in results minus the row; None: all are in place
 
     def is_dead(self, row: int) -> bool:
         """Whether the row was dead at this moment."""

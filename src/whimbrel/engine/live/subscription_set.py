@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from whimbrel.model.schema import Schema
 
 FILTERS_KEPT = 16_384
-"""Parsed filters kept for verifying and explaining: of rows with one remainder, the last that was asked for."""
+"""Parsed filters kept for verifying and explaining: place `row % FILTERS_KEPT` has the row that was asked for last."""
 
 
 class SubscriptionSet:

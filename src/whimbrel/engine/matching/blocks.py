@@ -1,7 +1,7 @@
 """Matching one event, and matching many: each thread encodes and matches units of the input, yielded in event order.
 
 One segment with nothing to leave out writes straight into the buffer of the workspace. Otherwise the rows of each
-segment are copied and settled, then merged event by event. A unit with too many matches gives those of its first
+segment are copied and kept_rows, then merged event by event. A unit with too many matches gives those of its first
 events, and the rest of it becomes a unit again.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from whimbrel.engine.access.kernel import SORTED
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.live.head import VERIFY_NS
+from whimbrel.engine.live.head import EVALUATE_IN_BATCH_NS
 from whimbrel.engine.live.segment_set import is_evaluated
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.event_forms import EventBatch
@@ -25,12 +25,12 @@ from whimbrel.engine.matching.results import (
     FiltersByRow,
     Result,
     are_coupled,
+    kept_head_rows,
+    kept_head_rows_of_one,
+    kept_rows,
+    kept_rows_of_one,
     merged,
-    settled,
-    settled_head,
-    settled_head_one,
-    settled_one,
-    without,
+    without_refused,
 )
 from whimbrel.engine.matching.units import Unit, Units
 from whimbrel.engine.matching.workspace import PAIRS, Workspace, Workspaces
@@ -82,9 +82,9 @@ def match_event(
         in_head = None if table is None else workspace.search_one(table, segment, snapshot)
         if coupled or segment.meta.verified or snapshot.died is not None:
             entries = workspace.coupled_entries
-            rows = settled_one(snapshot, segment, rows, coupled, arrays, event, timestamps, filters, entries)
+            rows = kept_rows_of_one(snapshot, segment, rows, coupled, arrays, event, timestamps, filters, entries)
         if in_head is not None and len(in_head):
-            found.append(settled_head_one(snapshot, in_head, coupled, event, timestamps, filters))
+            found.append(kept_head_rows_of_one(snapshot, in_head, coupled, event, timestamps, filters))
         if len(segments) == 1 and not found:
             return snapshot.in_order(rows)
         found.append(rows.copy())  # the buffer is the next segment's
@@ -152,10 +152,11 @@ def match_unit(search: Search, unit: Unit, workspace: Workspace) -> Matched:
         raise error.at_row(error.row + unit.first) from error
     if errors and not search.collects:
         raise errors[0][1]
-    return Matched(*(without(refused, (offsets, rows)) if refused else (offsets, rows)), errors)
+    return Matched(*(without_refused(refused, (offsets, rows)) if refused else (offsets, rows)), errors)
 
 
 def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refused: Refused) -> Result:
+    """Match a unit against every segment and the head; return rows for as many of its events as fit in the buffers."""
     snapshot, timestamps = search.snapshot, search.timestamps
     if is_evaluated(snapshot):
         return _evaluate(search, unit, refused)
@@ -183,14 +184,14 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
         found = workspace.match_some(segment, encoded, snapshot.rows, count, PAIRS - pairs)
         count = len(found[0]) - 1
         found = found[0].copy(), found[1].copy()
-        rows = settled(snapshot, segment, found, encoded, events, search.filters, refused)
+        rows = kept_rows(snapshot, segment, found, encoded, events, search.filters, refused)
         parts.append((found[0], rows))
         table = tables.get(id(segment))
         if table is not None:
             found = workspace.search_some(table, segment, encoded, snapshot, count)
-            held = settled_head(snapshot, found, events, search.filters, refused)
+            held = kept_head_rows(snapshot, found, events, search.filters, refused)
             if held is None:
-                snapshot.head.spent = 1 << 60  # so that it becomes a segment of the index soon
+                snapshot.head.must_become_segment()
                 tables, in_head = {}, []
                 segments.append(snapshot.head_segment())
             else:
@@ -203,7 +204,7 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
                 [(its[: count + 1], rows[: its[count]]) for its, rows in some] for some in (parts, in_head)
             )
         pairs = int(offsets[-1])
-    if not parts:  # events are refused as they are where there are filters
+    if not parts:  # there is no segment: encode all the same, so that bad events are refused as in any index
         unit.encode(_no_filters().encoder, timestamps, in_reading)
         return offsets, np.empty(0, np.int32)
     return merged([*parts, *in_head], offsets)
@@ -214,7 +215,7 @@ def _evaluate(search: Search, unit: EventBatch, refused: Refused) -> Result:
     snapshot, attributes = search.snapshot, search.snapshot.attributes()
     found: list[np.ndarray] = []
     unit.read([], attributes, search.timestamps)  # raises what is wrong with all events
-    snapshot.head.spent += len(unit) * VERIFY_NS
+    snapshot.head.spent += len(unit) * EVALUATE_IN_BATCH_NS
     for number in range(len(unit)):
         rows = np.empty(0, np.int32)
         try:

@@ -190,7 +190,7 @@ def _holds(
                 is_free = True  # a value outside all arrays goes with any element
                 break
             own = element & ((1 << ARRAY_BITS) - 1)
-            is_odd |= element < before or (array >= 0 and own != array)  # below 0: in an array inside of an element
+            is_odd |= element < before or (array >= 0 and own != array)  # an element below 0 lies in a nested array
             before, array = element, own
         if picks == 0:
             return FAILS

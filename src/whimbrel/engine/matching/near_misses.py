@@ -122,7 +122,7 @@ def _count_items(
                 counted[a] = c
         k += counts[c]
         row = packed[c] & ROW_MASK
-        if packed[c] & VERIFY_BIT:  # two attributes that an older segment compares have an item each, but fail as one
+        if packed[c] & VERIFY_BIT:  # in an older segment a comparison of attributes is two items
             failed = (failed + 1) // 2
             doubtful[row] = True
         fails[row] = min(np.int64(fails[row]), failed)

@@ -17,7 +17,7 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
-from whimbrel.engine.live.head import EVALUATE_NS, VERIFY_NS
+from whimbrel.engine.live.head import EVALUATE_IN_BATCH_NS, EVALUATE_NS
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.array_rows import is_in, linked_rows, rows_within
 from whimbrel.engine.matching.element_checks import FAILS, UNSURE, CoupledEntries, element_checks
@@ -48,7 +48,7 @@ _NO_ROWS = np.empty(0, np.int32)
 _STRING_IDS = pa.dictionary(pa.int32(), pa.string())
 
 
-def settled(
+def kept_rows(
     snapshot: Snapshot,
     segment: Segment,
     result: Result,
@@ -106,20 +106,20 @@ def _by_elements(
     return failed
 
 
-def settled_head(
+def kept_head_rows(
     snapshot: Snapshot,
     result: Result,
     events: Callable[[Sequence[int]], Sequence[Event]],
     filters: FiltersByRow,
     refused: Refused,
 ) -> np.ndarray | None:
-    """Do what `settled` does for rows of the head; None if too many of them must be verified."""
+    """Do what `kept_rows` does for rows of the head; None if too many of them must be verified."""
     rows = snapshot.living(*result)
     doubtful = (rows & np.int32(VERIFY_BIT)) != 0
     count = int(np.count_nonzero(doubtful))
     if count > MOST_DOUBTFUL:
         return None
-    snapshot.head.spent += count * VERIFY_NS
+    snapshot.head.spent += count * EVALUATE_IN_BATCH_NS
     return _verified(result[0], rows, doubtful, events, filters, refused)
 
 
@@ -181,7 +181,7 @@ def are_coupled(segment: Segment, encoded: EncodedEvents) -> bool:
     return bool(len(rows_within(segment, encoded.arrays)))
 
 
-def settled_one(
+def kept_rows_of_one(
     snapshot: Snapshot,
     segment: Segment,
     rows: np.ndarray,
@@ -192,7 +192,7 @@ def settled_one(
     filters: FiltersByRow,
     entries: Callable[[], CoupledEntries | None],
 ) -> np.ndarray:
-    """Do what `settled` does for one event; `entries` returns its entries if they know the elements of values."""
+    """Do what `kept_rows` does for one event; `entries` returns its entries if they know the elements of values."""
     if snapshot.died is not None:
         rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
     if not len(rows):
@@ -222,7 +222,7 @@ def settled_one(
     return _verified_one(plain, doubtful.nonzero()[0].tolist(), event, timestamps, filters)
 
 
-def settled_head_one(
+def kept_head_rows_of_one(
     snapshot: Snapshot,
     rows: np.ndarray,
     coupled: int,
@@ -230,7 +230,7 @@ def settled_head_one(
     timestamps: frozenset[str],
     filters: FiltersByRow,
 ) -> np.ndarray:
-    """Do what `settled_head` does for one event."""
+    """Do what `kept_head_rows` does for one event."""
     rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
     plain: np.ndarray = rows & np.int32(ROW_MASK)
     asked = range(len(rows)) if coupled else (plain != rows).nonzero()[0].tolist()
@@ -249,7 +249,7 @@ def _verified_one(
     return np.delete(plain, failed) if failed else plain
 
 
-def without(refused: Refused, result: Result) -> Result:
+def without_refused(refused: Refused, result: Result) -> Result:
     """The result with no rows for refused events; these keep their numbers."""
     offsets, rows = result
     sizes = np.diff(offsets)

@@ -33,7 +33,7 @@ PAIRS = 1 << 21
 TEXT_TYPES = (bytes, str)
 """The types of an event that is JSON text. A tuple: a union would be built in each call."""
 _NONE: Collection[str] | None = ()
-FITTED = 64
+WORDS_KEPT = 64
 """From so many kept `Words` on, those of segments that no longer exist are dropped."""
 
 
@@ -67,7 +67,7 @@ class Workspace:
         self.counts = np.zeros(4, np.int64)
         self.out = np.empty(1 << 16, np.int32)
         self.offsets = np.zeros(BLOCK + 1, np.int64)
-        self._one = np.zeros((2, 2), np.int64)
+        self._one = np.zeros((2, 2), np.int64)  # the offsets of the entries of a single event, and of its rows
         self._fitted: dict[int, tuple[ref[Segment], Words]] = {}
         self._state: JsonState | None = None
         self._head_ends, self._head_rows = np.zeros(2, np.int64), np.empty(64, np.int32)
@@ -87,14 +87,14 @@ class Workspace:
         )  # fmt: skip
         single = Task(self._one[0], self._ranked[0], self._ranked[1], self._one[1], self.out)
         parts = words_of(ENTRIES, self._entries), words_of(SCRATCH, scratch), words_of(TASK, single)
-        both = np.array([*parts[0], *segment.words, *parts[1], *parts[2]], np.int64)
-        words = Words(both)
+        words = Words(np.array([*parts[0], *segment.words, *parts[1], *parts[2]], np.int64))
         self._fitted[id(segment)] = (ref(segment), words)
         return words
 
     @cached_property
     def _match(self) -> Callable[[np.ndarray, int, int, bool], int]:
-        """The kernel `match`. First used after an event is read: reading compiles while another process compiles it."""
+        """The kernel `match`, looked up only after the first event is read: this process compiles the readers of events
+        while the second one compiles `match`."""
         return entry_for(match, np.empty(0, np.int64), 0, 0, True)
 
     def _fit_buffers(self, segment: Segment, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +104,7 @@ class Workspace:
         is_cramped = len(self._cells[0]) < cells or len(self._cells[1]) < width * segment.block
         if len(self._values) < attributes or len(self._stamp) < rows or is_cramped:
             self._fitted.clear()
-        elif len(self._fitted) >= FITTED:  # some of these segments may have been merged away
+        elif len(self._fitted) >= WORDS_KEPT:  # some of these segments may have been merged away
             self._fitted = {key: fitted for key, fitted in self._fitted.items() if fitted[0]() is not None}
         if len(self._values) < attributes:
             self._values = np.full(attributes, -1, np.int32)

@@ -1,7 +1,7 @@
 """What every experiment of the lab shares.
 
 experiment                  what an experiment is: a question, points, measurements, claims
-running, spark_points       runs experiments: counted points on Spark, timed ones alone
+running                     runs experiments: counted points on Spark, timed ones alone
 contenders                  matchers and the engine side by side, loaded, compared, timed or counted
 measures, claims            the table of measures, and claims as predicates on it
 panels                      plots

@@ -56,7 +56,7 @@ def loaded_matchers(series: Series, subscriptions: pa.Table) -> dict[str, Matche
 def _loaded_papers(series: Series, subscriptions: pa.Table) -> list[PaperMatcher]:
     rivals = [PaperMatcher(title, matcher, options) for title, (matcher, options) in series.items()]
     for rival in rivals:
-        rival.load(subscriptions, 0.0)
+        rival.load(subscriptions)
     return rivals
 
 
@@ -111,7 +111,7 @@ def work_counted(series: Series, workload: Workload, measures: Mapping[str, str]
     """
     for title, (matcher, options) in series.items():
         rival = PaperMatcher(title, matcher, {**options, "count": True})
-        rival.load(workload.subscriptions, 0.0)
+        rival.load(workload.subscriptions)
         rival.run(workload.events)
         stats = rival.matcher.stats()
         for measure, counter in measures.items():

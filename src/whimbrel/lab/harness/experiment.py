@@ -19,6 +19,11 @@ Scale = Literal["tiny", "small", "paper", "full"]
 """How large an experiment is: seconds, for tests; minutes; the sizes of the paper; as far as a machine goes."""
 SCALES: tuple[Scale, ...] = get_args(Scale)
 Point = dict[str, int | float | str]
+PAPERS = {
+    "gryphon": "Gryphon", "survey": "Survey", "lesub": "LeSub", "spaces": "Spaces", "prefix": "Prefix",
+    "beyond": "Beyond",
+}  # fmt: skip
+"""The short names of papers, as in docs/papers.md, by what the names of their experiments begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,10 @@ TimedWorks: TypeAlias = Iterator[Timed | Row]
 class Experiment:
     """One figure or claim of a paper, or a question beyond them.
 
-    `paper` is a short name of docs/papers.md. `why` says what makes the winner win. `memory` estimates the bytes that a
-    point needs.
+    `name` begins with its paper. `why` says what makes the winner win. `memory` estimates the bytes that a point needs.
     """
 
     name: str
-    paper: str
     figure: str
     question: str
     why: str
@@ -60,6 +63,11 @@ class Experiment:
     timed: Callable[[Point], TimedWorks] | None = None
     memory: Callable[[Point], float] = lambda point: 2e8
     notes: tuple[str, ...] = ()
+
+    @property
+    def paper(self) -> str:
+        """The short name of its paper."""
+        return PAPERS[self.name.partition("-")[0]]
 
     def to_dict(self) -> dict[str, object]:
         """What the experiment is, as JSON-ready data."""

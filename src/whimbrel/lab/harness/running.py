@@ -7,14 +7,19 @@ are done.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from whimbrel.lab.harness.claims import verdict_of
 from whimbrel.lab.harness.code_version import code_version
@@ -22,7 +27,6 @@ from whimbrel.lab.harness.experiment import Experiment, Point, Scale, Timed
 from whimbrel.lab.harness.measures import Measures, Row
 from whimbrel.lab.harness.panels import draw
 from whimbrel.lab.harness.result_store import MeasuredPoint, ResultStore
-from whimbrel.lab.harness.spark_points import counted_rows, run_points
 from whimbrel.lab.measure.benchmark_results import check_names
 from whimbrel.lab.measure.machine import card, load
 from whimbrel.lab.measure.matching.rival import CannotTakePart
@@ -37,6 +41,8 @@ REPEATS: dict[Scale, int] = {"tiny": 1, "small": 3, "paper": 5, "full": 5}
 SHARE_OF_MEMORY = 0.8
 """The share of the free memory that a point may take."""
 
+Rows = list[dict[str, Any]]
+Counted = Callable[[Point], Iterable[Row]]
 Notice = Callable[[float, str, str], None]
 """Told the share that is done, the experiment that is being measured, and the time left in words."""
 
@@ -76,7 +82,7 @@ class _Job:
         """About how long the point takes, in no unit: with the subscriptions, but never nothing."""
         return 1.0 + max([float(self.point.get(name, 0)) for name in ("n", "subscriptions")]) / 1e5
 
-    def finish(self, rows: list[dict[str, Any]], machine: dict[str, object]) -> None:
+    def finish(self, rows: Rows, machine: dict[str, object]) -> None:
         """Keep the rows, with the machine as it is now."""
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         self.measured = MeasuredPoint(rows, {**machine, "date": now, "load": load()})
@@ -188,15 +194,10 @@ def _count(
         return
     clock.tell("starting Spark" if start_spark else jobs[0].experiment.name)
     jobs = sorted(jobs, key=lambda job: -job.weight)  # the longest first, so that no core waits for it at the end
-    pairs = [(job.experiment.counted, job.point) for job in jobs if job.experiment.counted is not None]
     spark = start_spark() if start_spark else None
     try:
-        if spark is not None:
-            done = run_points(spark, pairs)
-        else:
-            done = ((number, counted_rows(*pair)) for number, pair in enumerate(pairs))
-        for number, rows in done:
-            job = jobs[number]
+        here = ((job, _counted_rows(job.experiment.counted, job.point)) for job in jobs)
+        for job, rows in here if spark is None else _count_on_spark(spark, jobs):
             job.finish(rows, machine)
             clock.done += job.weight
             clock.tell(job.experiment.name)
@@ -205,7 +206,40 @@ def _count(
             spark.stop()
 
 
-def _timed_rows(experiment: Experiment, point: Point, repeat: int) -> list[dict[str, Any]]:
+def _counted_rows(counted: Counted | None, point: Point) -> Rows:
+    """The rows of the table at one point."""
+    assert counted is not None
+    return [row.to_dict(point) for row in counted(point)]
+
+
+def _count_on_spark(spark: SparkSession, jobs: Sequence[_Job]) -> Iterator[tuple[_Job, Rows]]:
+    """Run a Spark job for each point, as many at once as Spark has cores; yield them as they are done."""
+    pool = ThreadPoolExecutor(max(1, spark.sparkContext.defaultParallelism))
+    try:
+        waiting = {pool.submit(_run_spark_job, spark, job): job for job in jobs}
+        for done in as_completed(waiting):
+            yield waiting[done], done.result()
+    except BaseException:
+        spark.sparkContext.cancelAllJobs()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _run_spark_job(spark: SparkSession, job: _Job) -> Rows:
+    task = partial(_task, job.experiment.counted, job.point)
+    found = spark.range(1, numPartitions=1).mapInArrow(task, "rows string").collect()
+    rows: Rows = json.loads(found[0]["rows"])
+    return rows
+
+
+def _task(counted: Counted | None, point: Point, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a worker of Spark does: measure one point."""
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"rows": [json.dumps(_counted_rows(counted, point))]})
+
+
+def _timed_rows(experiment: Experiment, point: Point, repeat: int) -> Rows:
     """Run the works of a point in turns. They come warm: what makes them has called each once."""
     assert experiment.timed is not None
     found = list(experiment.timed(point))

@@ -64,7 +64,7 @@ def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
     known = tuple(known)
     for name in names:
         if name not in known:
-            raise UnknownName(f"{what} of {', '.join(known)}", name)
+            raise UnknownName(f"{what} of {', '.join(known)}" if known else f"no {what}, as there are none", name)
 
 
 @dataclass(frozen=True, slots=True)

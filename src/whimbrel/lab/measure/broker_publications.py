@@ -10,7 +10,6 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import msgspec
 from whimbrel.lab.measure.broker_process import LINES, BrokerProcess
 
 _SIDE, _BOX, _STEP = 1_000.0, 20.0, 10.0
-_CONNECTIONS = 4
+_PATH, _CONNECTIONS = "/publications", 4
 
 
 def measure_publications(directory: Path, subscriptions: int, keys: int, updates: int, batch: int) -> dict[str, Any]:
@@ -28,11 +27,11 @@ def measure_publications(directory: Path, subscriptions: int, keys: int, updates
     with BrokerProcess(directory) as broker:
         asyncio.run(broker.import_lines(_boxes(chance, subscriptions)))
         places = [(chance.uniform(0, _SIDE), chance.uniform(0, _SIDE)) for _ in range(keys)]
-        asyncio.run(_send(broker, _bodies(chance, places, keys, batch)))
+        asyncio.run(broker.post_all(_PATH, _bodies(chance, places, keys, batch), LINES, _CONNECTIONS))
         bodies = _bodies(chance, places, updates, batch)
         broker.settle()
         before, mine, told = broker.cpu_seconds(), time.process_time(), _told(broker)
-        seconds = asyncio.run(_send(broker, bodies))
+        seconds = asyncio.run(broker.post_all(_PATH, bodies, LINES, _CONNECTIONS))
         broker_cpu, client_cpu = broker.cpu_seconds() - before, time.process_time() - mine
         told = _told(broker) - told
     return {
@@ -67,11 +66,6 @@ def _bodies(chance: random.Random, places: list[tuple[float, float]], count: int
         state = {"x": round(x, 2), "y": round(y, 2), "name": f"taxi {number}", "free": number % 2 == 0}
         lines.append(msgspec.json.encode({"key": f"taxi {number}", "state": state}))
     return [b"\n".join(lines[start : start + batch]) for start in range(0, len(lines), batch)]
-
-
-async def _send(broker: BrokerProcess, bodies: Sequence[bytes]) -> float:
-    """Post all bodies; the seconds that it took."""
-    return await broker.post_all("/publications", bodies, LINES, _CONNECTIONS)
 
 
 def _told(broker: BrokerProcess) -> float:

@@ -72,7 +72,7 @@ def run(sizes: LiveSizes, progress: Progress = no_progress) -> dict[str, Any]:
     _warm_up()
     index, events = _loaded(sizes, progress)
     rows = _changes(index, sizes, progress) + _matches(index, events, sizes, progress)
-    kept = _kept(index, events, sizes, progress)
+    kept = _save_and_open(index, events, sizes, progress)
     del index
     rows += _near_misses(sizes, progress)
     by_name = {row.what: row for row in rows}
@@ -119,11 +119,11 @@ def _changes(index: Index, sizes: LiveSizes, progress: Progress) -> list[CallTim
     for what, changes, change in kinds:
         progress(f"{what}: {len(texts):,}")
         rows.append(_timed(what, (lambda c=change, a=one: c(*a) for one in changes), lambda: settle(index)))  # type: ignore[misc]
-        _look(index, change)
+        _check_visible(index, change)
     return rows
 
 
-def _look(index: Index, change: Callable[..., None]) -> None:
+def _check_visible(index: Index, change: Callable[..., None]) -> None:
     """Make one more change and check that the next match sees it."""
     change(_SEEN, *(["whimbrel = 2"] if change != index.remove else []))
     if (_SEEN in index.match({"whimbrel": 2})) is (change == index.remove):
@@ -173,7 +173,9 @@ def _adding(index: Index, sizes: LiveSizes) -> Iterator[None]:
         thread.join()
 
 
-def _kept(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progress: Progress) -> dict[str, float]:
+def _save_and_open(
+    index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progress: Progress
+) -> dict[str, float]:
     """Seconds to save, to save again after a hundred changes, to open, and of the first match after opening."""
     progress("save and open")
     with tempfile.TemporaryDirectory(prefix="whimbrel-live-") as home:

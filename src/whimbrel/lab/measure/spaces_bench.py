@@ -27,7 +27,7 @@ from whimbrel.lab.workloads.regions import DIMENSIONS, filled, moved, point_of, 
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.spaces import Columns, SubjectSpaces
 from whimbrel.spaces.index.region_arrays import HIGH, LOW, Regions
-from whimbrel.spaces.notifications import ENTER
+from whimbrel.spaces.state.notifications import ENTER
 
 
 @dataclass(frozen=True, slots=True)

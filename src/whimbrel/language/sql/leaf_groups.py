@@ -22,7 +22,7 @@ from whimbrel.language.sql.token_kernels import NO_INTEGER
 from whimbrel.model.expression import Comparison
 from whimbrel.model.values import Timestamp, Value, canonical_number
 
-EXACT = 1 << 53
+EXACT_FLOAT = 1 << 53
 """Binary64 holds every integer up to this one."""
 BIG_INTEGER = np.int64(NO_INTEGER + 1)
 """Stands for an integer beyond 64 bits, which is in `CutTexts.exact`."""
@@ -65,7 +65,7 @@ class LeafGroups:
         self._scanned = scanned
         self.size = len(scanned.code)
         self.groups: list[TermGroup] = []
-        self.left: list[Int64s] = []
+        self.for_parser: list[Int64s] = []
         self.folded_lists: list[tuple[Int64s, Int64s]] = []  # uses of lower(a) IN (...), and how many members each has
         self._expanded: list[tuple[Int64s, Int64s]] = []  # the ones that the parser turns into an OR
         self._replaced: list[tuple[Int64s, Int64s]] = []  # uses, and how many alternatives each has
@@ -79,13 +79,13 @@ class LeafGroups:
     def _add(self, leaf: Leaf | LeafAlternatives | None, places: Int64s) -> None:
         """Add the uses of one leaf."""
         if leaf is None:
-            self.left.append(places)
+            self.for_parser.append(places)
             return
         lengths = self._scanned.length[places].astype(np.int64)
         if isinstance(leaf, LeafAlternatives) or not (leaf.is_list or leaf.is_each):
             is_list = lengths > 1
             if is_list.any():
-                self.left.append(places[is_list])
+                self.for_parser.append(places[is_list])
                 places, lengths = places[~is_list], lengths[~is_list]
         if isinstance(leaf, LeafAlternatives):
             self._add_alternatives(leaf, places)
@@ -140,7 +140,7 @@ class LeafGroups:
         return UseAlternatives(first, number, start, np.arange(self.size - start[-1], self.size))
 
     def _made(self, leaf: Leaf, places: Int64s, lengths: Int64s) -> list[TermGroup]:
-        """Make the groups of some uses of a leaf; add the uses for the parser to `left`."""
+        """Make the groups of some uses of a leaf; add the uses for the parser to `for_parser`."""
         made: list[TermGroup] = []
         widths = _widths(leaf, places, lengths, self._scanned)
         for width in range(_OBJECTS + 1) if widths is not None else (_FLOATS,):
@@ -148,7 +148,7 @@ class LeafGroups:
             if len(places[own]):
                 group = _group(leaf, places[own], lengths[own], self._scanned, width)
                 for finished, left in _finished(leaf, group):
-                    self.left.append(left)
+                    self.for_parser.append(left)
                     made += [finished] if finished is not None else []
         return made
 
@@ -171,7 +171,7 @@ def _widths(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts) -> n
 
 def are_wide(integers: Int64s) -> Mask:
     """A mask of the integers that binary64 may not hold exactly."""
-    mask: Mask = (integers > EXACT) | ((integers < -EXACT) & (integers != NO_INTEGER))
+    mask: Mask = (integers > EXACT_FLOAT) | ((integers < -EXACT_FLOAT) & (integers != NO_INTEGER))
     return mask
 
 

@@ -6,6 +6,8 @@ literal that has no columnar form are left to the caller.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
@@ -15,7 +17,7 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only
 from whimbrel.language.columnar.terms import Conjunctions, DictionaryStrings, ParsedMany
 from whimbrel.language.sql.expansion_kernels import replace_uses
-from whimbrel.language.sql.leaf_groups import BIG_INTEGER, EXACT, CutTexts, LeafGroups, are_wide
+from whimbrel.language.sql.leaf_groups import BIG_INTEGER, EXACT_FLOAT, CutTexts, LeafGroups, are_wide
 from whimbrel.language.sql.lexer import is_too_long, number_value
 from whimbrel.language.sql.scan_kernels import ScannedTexts, TextBytes, scan_texts
 from whimbrel.language.sql.space_kernels import FIRST_WIDE, with_plain_spaces
@@ -45,11 +47,11 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     """
     parsed = ParsedMany(len(texts))
     source = _bytes_of(texts)
-    scanned, skeletons, counts, uses, refused = _scanned(source)
+    scanned, skeletons, counts, uses, refused = _scan(source)
     row_of = np.repeat(np.arange(len(texts)), scanned.leaves)
     is_left = scanned.leaves == 0
     found = LeafGroups(scanned, skeletons)
-    for places in (*found.left, refused):
+    for places in (*found.for_parser, refused):
         is_left[row_of[places]] = True
     if found.folded_lists:
         predicates = sum(np.bincount(row_of[places], members, len(texts)) for places, members in found.folded_lists)
@@ -76,9 +78,18 @@ def _may_be_too_large(rows: np.ndarray, counts: np.ndarray, numbers: np.ndarray,
     return is_large
 
 
-def _scanned(source: TextBytes) -> tuple[CutTexts, list[str], np.ndarray, np.ndarray, Int64s]:
-    """Scan texts; return the literals, the skeletons, the number of leaves of each conjunction, the leaves, refused
-    leaves."""
+class _Scan(NamedTuple):
+    """What a scan found."""
+
+    texts: CutTexts
+    skeletons: list[str]
+    counts: np.ndarray  # the number of leaves of each conjunction
+    uses: np.ndarray  # the leaves of all conjunctions
+    refused: Int64s  # the leaves with a number that the parser must refuse
+
+
+def _scan(source: TextBytes) -> _Scan:
+    """Scan texts; read the numbers again that the loops cannot read exactly."""
     rows = source.offsets.size - 1
     size = int(source.offsets[-1] - source.offsets[0])
     leaves, literals = size // 4 + rows + 1, size // 2 + rows + 2
@@ -117,7 +128,7 @@ def _scanned(source: TextBytes) -> tuple[CutTexts, list[str], np.ndarray, np.nda
         strings=_numbered(out.string_start[: string + 1], out.string_bytes),
     )
     refused = np.searchsorted(cut.first_number, too_long, "right") - 1
-    return cut, skeletons, counts, uses, refused
+    return _Scan(cut, skeletons, counts, uses, refused)
 
 
 def _read_again(source: TextBytes, out: ScannedTexts, count: int) -> tuple[dict[int, int | float], list[int]]:
@@ -132,7 +143,7 @@ def _read_again(source: TextBytes, out: ScannedTexts, count: int) -> tuple[dict[
             too_long.append(place)
             continue
         value = canonical_number(number_value(raw) * (1 if signed > 0 else -1))
-        if isinstance(value, float) or abs(value) <= EXACT:
+        if isinstance(value, float) or abs(value) <= EXACT_FLOAT:
             out.numbers[place] = value
             out.integers[place] = NO_INTEGER if isinstance(value, float) else value
         elif abs(value) < -int(BIG_INTEGER):

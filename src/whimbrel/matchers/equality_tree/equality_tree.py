@@ -12,17 +12,17 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from whimbrel.compiled.array_types import Int32s, Int64s
-from whimbrel.matchers.base import Stats
-from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.conjunction_rows import ATTR, LOW, ConjunctionRows
 from whimbrel.matchers.equality_tree.factoring import COPIES, Factoring, copies
 from whimbrel.matchers.equality_tree.level_kernels import STAR
 from whimbrel.matchers.equality_tree.level_tree import FrozenTree, check_tree
-from whimbrel.matchers.event_grid import EventGrid
-from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.gryphon_tree.general_tree import GeneralTree
-from whimbrel.matchers.option_checks import check_names
-from whimbrel.matchers.papers import Paper
+from whimbrel.matchers.shared.base import Stats
+from whimbrel.matchers.shared.capabilities import Capabilities
+from whimbrel.matchers.shared.conjunction_rows import ATTR, LOW, ConjunctionRows
+from whimbrel.matchers.shared.event_ranks import EventGrid
+from whimbrel.matchers.shared.frozen import FrozenMatcher
+from whimbrel.matchers.shared.option_checks import check_names
+from whimbrel.matchers.shared.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import UnsupportedEvent
 from whimbrel.model.event import Event
@@ -81,11 +81,6 @@ class EqualityTree(FrozenMatcher):
         self.index_attributes = check_names(self.name, "index_attributes", index_attributes)
         self._closed = closed
         super().__init__(timestamps, count)
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """The attributes of the compiled levels, from the root down."""
-        return tuple(self._rows.dictionary.names[level] for level in self._tree.levels)
 
     def freeze(self) -> None:
         super().freeze()

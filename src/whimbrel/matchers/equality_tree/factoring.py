@@ -33,7 +33,7 @@ class Factoring:
     the attribute's stride. With `closed` the digit is the place. Copy i is row `rows[i]` in the bucket `keys[i]`.
     """
 
-    def __init__(self, table: Int32s, attributes: Sequence[int], counts: Sequence[int], closed: bool = False) -> None:
+    def __init__(self, table: Int32s, attributes: Sequence[int], counts: Sequence[int], closed: bool) -> None:
         """`attributes` are columns of the table, `counts` how many ranks each attribute has."""
         self.closed = closed
         self.attributes: Int32s = np.array(attributes, dtype=np.int32)
@@ -51,7 +51,7 @@ class Factoring:
             self._spread(table[self.rows, column], place, sizes[place])
 
     def _spread(self, ranks: Int32s, place: int, size: int) -> None:
-        """Puts every copy into the bucket of its value of one attribute, or into all of them."""
+        """Put every copy into the bucket of its value of one attribute; where it has none, a copy into each bucket."""
         is_open = ranks == STAR
         times = np.where(is_open, size, 1)
         own = self.digits[self.starts[place] + np.maximum(ranks, 0)]
@@ -80,8 +80,8 @@ class Factoring:
         return None
 
 
-def copies(table: Int32s, attributes: Sequence[int], closed: bool = False) -> int:
-    """How many copies of the rows factoring would make; at least the largest bucket key that it would use."""
+def copies(table: Int32s, attributes: Sequence[int], closed: bool) -> int:
+    """Count the copies of rows that factoring would make; no less than the largest bucket key that it would use."""
     stars = table[:, list(attributes)] == STAR
     sizes = [len(np.unique(table[~stars[:, i], column])) + (not closed) for i, column in enumerate(attributes)]
     made: npt.NDArray[np.float64] = np.where(stars, np.array(sizes, dtype=np.float64), 1.0).prod(axis=1)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, inlined, kernel
-from whimbrel.matchers.runs import find_edge
+from whimbrel.matchers.shared.runs import find_edge
 
 STAR = -1
 NONE = -1

@@ -15,7 +15,7 @@ import numpy as np
 from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.matchers.equality_tree import level_kernels as kernels
 from whimbrel.matchers.equality_tree.factoring import OTHER, OUTSIDE, Factoring
-from whimbrel.matchers.runs import bytes_of
+from whimbrel.matchers.shared.runs import bytes_of
 
 ENTRIES_PER_NODE = 64
 """Successor entries per node, on average, above which a tree is searched without successor sets."""
@@ -34,9 +34,9 @@ class FrozenTree:
         table: Int32s,
         levels: Sequence[int],
         factoring: Factoring,
-        collapse: bool = True,
-        successors: bool = True,
-        aggressive: bool = True,
+        collapse: bool,
+        successors: bool,
+        aggressive: bool,
     ) -> None:
         self.levels = list(levels)
         self.factoring = factoring
@@ -68,7 +68,7 @@ class FrozenTree:
         self.nodes, self.edges = nodes[:node_count].copy(), edges[:edge_count].copy()
 
     def _relate(self, levels: int, collapse: bool, aggressive: bool) -> bool:
-        """Make the successor lists; False if they would be too large."""
+        """Make the successor lists. Return False if they would be too large."""
         count = len(self.nodes)
         start, ends = np.zeros(count + 1, np.int32), np.zeros(count + 1, np.int32)
         found = self._fitted(lambda *buffers: kernels.relate(self.nodes, self.edges, start, *buffers))
@@ -96,7 +96,7 @@ class FrozenTree:
         return None
 
     def _follow_stars(self) -> None:
-        """Lists for the plain search: the `*` child of every node."""
+        """Make the lists of the plain search: the `*` child of every node."""
         star = self.nodes[:, kernels.STAR_CHILD]
         self._list_ends = np.zeros(len(self.nodes) + 1, np.int32)
         np.cumsum(star != kernels.NONE, out=self._list_ends[1:])

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
 from whimbrel.model.expression import Comparison
-from whimbrel.model.intervals import Cut, after, before, edge
+from whimbrel.model.intervals import Cut, IntervalSet, after, before, edge
 from whimbrel.model.values import BOOLEAN, TYPE_NAMES, SortKey, from_key
+from whimbrel.ranks.links import DIFFERENT, EQUAL, GREATER, HOLDS, LESS, SAME
 
 Result = SortKey | bool | None
 """A value that was examined, whether a test holds, or ABSENT."""
@@ -27,10 +27,8 @@ Interval = tuple[Cut, Cut]
 ABSENT = STAR = None
 """No test has the result that a don't-care edge, `*`, has as its label."""
 
-LESS, EQUAL, GREATER, SAME, DIFFERENT = range(5)
-"""How two values compare; SAME and DIFFERENT are those without an order: booleans, and values of two types."""
 Orders = frozenset[int]
-ALL_ORDERS: Orders = frozenset(range(5))
+"""Ways in which two values can compare: LESS, EQUAL, GREATER and, without an order, SAME and DIFFERENT."""
 
 
 class TreeTest(NamedTuple):
@@ -60,10 +58,9 @@ class TreeTest(NamedTuple):
         interval = facts.intervals.get(self.attribute)
         if interval is None:
             return ABSENT
-        low, high = interval
         if not self.cut:
-            key = low[0], low[2]
-            return key if low[1] and before(key) == low and after(key) == high else ABSENT  # type: ignore[arg-type, return-value]
+            return IntervalSet(interval).single()
+        low, high = interval
         if edge(self.kind) <= low and high <= edge(self.kind + 1):
             if high <= self.cut:
                 return True
@@ -80,16 +77,12 @@ class TreeTest(NamedTuple):
         return f"{'le' if above else 'lt'}({self.attribute}, {from_key((kind, value))!r})"
 
 
-_RESULTS: dict[str, dict[bool, Orders]] = {
-    "lt": {True: frozenset([LESS]), False: frozenset([EQUAL, GREATER])},
-    "le": {True: frozenset([LESS, EQUAL]), False: frozenset([GREATER])},
-    "eq": {True: frozenset([EQUAL, SAME]), False: frozenset([LESS, GREATER, DIFFERENT])},
-}
-"""How two values compare where each test has each result."""
 _TEST_OF: dict[Comparison, tuple[Literal["lt", "le", "eq"], bool]] = {
     "<": ("lt", True), ">=": ("lt", False), "<=": ("le", True), ">": ("le", False),
     "=": ("eq", True), "!=": ("eq", False),
 }  # fmt: skip
+_ORDERS = {test: frozenset(HOLDS[op]) for op, test in _TEST_OF.items()}
+"""How two values compare where a test has a result."""
 
 
 class PairTest(NamedTuple):
@@ -102,16 +95,16 @@ class PairTest(NamedTuple):
     def read(self, event: Event) -> Result:
         """The result of the test on an event."""
         order = compared(event, self.attribute, self.other)
-        return next((result for result, orders in _RESULTS[self.comparison].items() if order in orders), ABSENT)
+        return next((result for result in (True, False) if order in self.orders(result)), ABSENT)
 
     def orders(self, result: Result) -> Orders:
         """How two values compare where the test has this result."""
-        return _RESULTS[self.comparison][bool(result)]
+        return _ORDERS[self.comparison, bool(result)]
 
     def implied(self, facts: Facts) -> Result:
         """The result that the test must have where the facts hold, or ABSENT."""
-        known = facts.orders.get((self.attribute, self.other), ALL_ORDERS)
-        return next((result for result, orders in _RESULTS[self.comparison].items() if known <= orders), ABSENT)
+        known = facts.orders.get((self.attribute, self.other))
+        return next((result for result in (True, False) if known and known <= self.orders(result)), ABSENT)
 
     def __str__(self) -> str:
         return f"{self.comparison}({self.attribute}, {self.other})"
@@ -132,7 +125,8 @@ class Facts:
     @staticmethod
     def of(conjunction: Conjunction) -> Facts:
         """The facts that follow from a conjunction."""
-        facts = Facts({name: interval_of(constraint) for name, constraint in conjunction.constraints})
+        ranges = {name: constraint.values.cuts for name, constraint in conjunction.constraints}
+        facts = Facts({name: (low, high) for name, (low, high) in ranges.items()})
         for link in conjunction.links:
             test, result = _TEST_OF[link.op]
             facts.add(PairTest(link.left, link.right, test), result)
@@ -141,8 +135,8 @@ class Facts:
     def add(self, test: AnyTest, result: Result) -> None:
         """Add what follows from one more predicate: the test has this result."""
         if isinstance(test, PairTest):
-            pair = test.attribute, test.other
-            self.orders[pair] = self.orders.get(pair, ALL_ORDERS) & test.orders(result)
+            pair, orders = (test.attribute, test.other), test.orders(result)
+            self.orders[pair] = self.orders.get(pair, orders) & orders
             return
         low, high = test.interval(result)
         known = self.intervals.get(test.attribute, (low, high))
@@ -160,12 +154,6 @@ def compared(event: Event, left: str, right: str) -> int | None:
     return EQUAL if one == two else LESS if one < two else GREATER
 
 
-def interval_of(constraint: Constraint) -> Interval:
-    """The values that an equality or a range admits."""
-    low, high = constraint.values.cuts
-    return low, high
-
-
 def predicates_of(conjunction: Conjunction, places: Mapping[str, int]) -> Predicates:
     """The conjunction as elementary predicates, attributes in the order of their places, pairs last.
 
@@ -176,11 +164,11 @@ def predicates_of(conjunction: Conjunction, places: Mapping[str, int]) -> Predic
     """
     out: Predicates = {}
     for name, constraint in sorted(conjunction.constraints, key=lambda item: places[item[0]]):
-        points = constraint.values.as_points()
-        if points is not None:
-            out[TreeTest(name)] = points[0]
+        value = constraint.values.single()
+        if value is not None:
+            out[TreeTest(name)] = value
             continue
-        low, high = interval_of(constraint)
+        low, high = constraint.values.cuts
         kind = low[0]
         if low != edge(kind):
             out[TreeTest(name, kind, low)] = False

@@ -6,6 +6,7 @@ Gryphon, section 3 and appendix A, with the corrections that `GryphonTree` names
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from whimbrel.matchers.gryphon_tree.elementary_tests import (
     ABSENT,
@@ -27,16 +28,16 @@ class GeneralNode:
 
     def __init__(self, test: AnyTest) -> None:
         self.test = test
-        self.edges: dict[Result, GeneralNode | GeneralLeaf] = {}
+        self.edges: dict[Result, AnyNode] = {}
         self.parent: GeneralNode | None = None
         self.label: Result = STAR
 
     @property
-    def star(self) -> GeneralNode | GeneralLeaf | None:
+    def star(self) -> AnyNode | None:
         """The child at the end of the `*` edge; None without one."""
         return self.edges.get(STAR)
 
-    def hang(self, label: Result, child: GeneralNode | GeneralLeaf) -> None:
+    def hang(self, label: Result, child: AnyNode) -> None:
         """Put a child at the end of an edge."""
         child.parent, child.label = self, label
         self.edges[label] = child
@@ -51,6 +52,9 @@ class GeneralLeaf:
         self.numbers = {number}
         self.parent: GeneralNode | None = None
         self.label: Result = STAR
+
+
+AnyNode: TypeAlias = GeneralNode | GeneralLeaf
 
 
 class GeneralTree:
@@ -80,7 +84,7 @@ class GeneralTree:
         self.nodes += 1
         if self.root is None:
             self.root = self._new(next(iter(left)))
-        at: GeneralNode | GeneralLeaf = self.root
+        at: AnyNode = self.root
         while left:
             if isinstance(at, GeneralLeaf):  # its subscription is implied by ours so far: ours goes on beside it
                 at = self._put_above(at, next(iter(left)))
@@ -112,7 +116,7 @@ class GeneralTree:
         leaf.numbers.remove(number)
         if leaf.numbers:
             return
-        gone: GeneralNode | GeneralLeaf = leaf
+        gone: AnyNode = leaf
         while True:
             self.nodes -= 1
             parent = gone.parent
@@ -130,7 +134,7 @@ class GeneralTree:
         """The numbers that the event matches; how many nodes were visited, and how many tests made."""
         found: list[int] = []
         visited = tests = 0
-        stack: list[GeneralNode | GeneralLeaf] = [] if self.root is None else [self.root]
+        stack: list[AnyNode] = [] if self.root is None else [self.root]
         while stack:
             at = stack.pop()
             visited += 1
@@ -146,9 +150,9 @@ class GeneralTree:
                 stack.append(at.edges[result])
         return found, visited, tests
 
-    def walk(self) -> Iterator[GeneralNode | GeneralLeaf]:
+    def walk(self) -> Iterator[AnyNode]:
         """Every node, a parent before its children."""
-        stack: list[GeneralNode | GeneralLeaf] = [] if self.root is None else [self.root]
+        stack: list[AnyNode] = [] if self.root is None else [self.root]
         while stack:
             at = stack.pop()
             yield at
@@ -175,7 +179,7 @@ class GeneralTree:
             at, result = node, following
         at.hang(result, leaf)
 
-    def _splice(self, node: GeneralNode, child: GeneralNode | GeneralLeaf) -> None:
+    def _splice(self, node: GeneralNode, child: AnyNode) -> None:
         """Put the only child of a node, at the end of its `*` edge, in its place."""
         self.nodes -= 1
         if node.parent is not None:
@@ -204,7 +208,7 @@ class GeneralTree:
         assert self.root is None or self.root.parent is None
 
 
-def path_facts(node: GeneralNode | GeneralLeaf) -> Facts:
+def path_facts(node: AnyNode) -> Facts:
     """pred(node): what the edges above a node say."""
     facts = Facts()
     while node.parent is not None:
@@ -212,3 +216,45 @@ def path_facts(node: GeneralNode | GeneralLeaf) -> Facts:
             facts.add(node.parent.test, node.label)
         node = node.parent
     return facts
+
+
+def successors(node: AnyNode) -> list[AnyNode]:
+    """The nodes at which the search goes on after a leaf, or after a node that has no edge for the event.
+
+    Gryphon, section 5.2, for tests of any kind. A visited node passes the event to the edge of its result and to
+    nothing else. The node at which that ends, a leaf or a blocked node, answers for the `*` edges that were left out on
+    the way: its own, and those of the nodes from which value edges led to it, back to the last `*` edge of its path.
+    What its path says about the event may decide the tests at the ends of those edges; then the successor lies further
+    down. For one event each `*` edge has one node that answers for it, so that no node is visited twice. The paper's
+    definition for the general case, "pred(N) implies pred(M) and nothing lies between", has neither property (AMB-5a,
+    docs/papers.md).
+    """
+    return _decided(_left_out(node), path_facts(node))
+
+
+def _left_out(node: AnyNode) -> list[AnyNode]:
+    """The ends of the `*` edges that a node answers for."""
+    out: list[AnyNode] = []
+    if isinstance(node, GeneralNode) and node.star is not None:
+        out.append(node.star)
+    while node.parent is not None and node.label is not STAR:
+        node = node.parent
+        if node.star is not None:
+            out.append(node.star)
+    return out
+
+
+def _decided(nodes: list[AnyNode], facts: Facts) -> list[AnyNode]:
+    """The nodes at which the search arrives once all tests are made that the facts decide."""
+    out: list[AnyNode] = []
+    waiting = nodes[::-1]
+    while waiting:
+        at = waiting.pop()
+        result = ABSENT if isinstance(at, GeneralLeaf) else at.test.implied(facts)
+        if isinstance(at, GeneralLeaf) or result is ABSENT:
+            out.append(at)
+        elif result in at.edges:
+            waiting.append(at.edges[result])
+        else:
+            waiting += _left_out(at)[::-1]
+    return out

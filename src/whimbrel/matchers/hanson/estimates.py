@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
-from whimbrel.matchers.constant_ranks import bounded_float
+from whimbrel.matchers.shared.event_ranks import bounded_float
 from whimbrel.model.event import Event
 from whimbrel.model.intervals import Cut, IntervalSet
 from whimbrel.model.values import NUMBER, TIMESTAMP, SortKey
@@ -30,7 +30,7 @@ class Estimates:
             self._events += 1
             for name in event.attributes:
                 values = self._sampled.setdefault(name, [])
-                values += ((key[0], 1, key[1], 0) for key in event.keys(name) if key[0] >= 0)
+                values += ((key[0], 1, key[1], 0) for key in event.non_null_keys(name))
         for values in self._sampled.values():
             values.sort()
         self._constants: dict[str, set[SortKey]] = {}

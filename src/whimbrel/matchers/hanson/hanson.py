@@ -15,14 +15,14 @@ import numpy as np
 
 from whimbrel.compiled.array_types import Bools, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
-from whimbrel.matchers.base import BaseMatcher, Stats
-from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.conjunction_rows import SetArrays, in_set
-from whimbrel.matchers.constant_ranks import rank_constants
 from whimbrel.matchers.hanson.estimates import Estimates, Events
 from whimbrel.matchers.hanson.ibs_tree import IbsTree, MarkedInterval, nodes_of
-from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import bytes_of, joined
+from whimbrel.matchers.shared.base import BaseMatcher, Stats
+from whimbrel.matchers.shared.capabilities import Capabilities
+from whimbrel.matchers.shared.conjunction_rows import SetArrays, in_set
+from whimbrel.matchers.shared.event_ranks import rank_constants
+from whimbrel.matchers.shared.papers import Paper
+from whimbrel.matchers.shared.runs import bytes_of, joined
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
@@ -235,12 +235,11 @@ class FrozenHanson:
             if attribute is None:
                 continue
             rank = self._ranks.lookup(attribute).rank
-            for key in event.keys(name):
-                if key[0] >= 0:
-                    values[attribute].append(rank(key))
-                    root = self._roots.get((attribute, key[0]))
-                    if root is not None:
-                        probes.append((*root, values[attribute][-1]))
+            for key in event.non_null_keys(name):
+                values[attribute].append(rank(key))
+                root = self._roots.get((attribute, key[0]))
+                if root is not None:
+                    probes.append((*root, values[attribute][-1]))
         if not probes:
             return []
         several = any(len(held) > 1 for held in values)

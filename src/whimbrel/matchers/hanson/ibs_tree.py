@@ -136,7 +136,7 @@ class IbsTree:
             self.drop_unused_keys()
 
     def search(self, value: Key, found: list[MarkedInterval]) -> int:
-        """Append the intervals that contain a value, each once; how many nodes that took. O(log n + found)."""
+        """Append the intervals that contain a value, each once. Return how many nodes that took. O(log n + found)."""
         whole = self.whole
         if whole is not None:
             found.append(whole)

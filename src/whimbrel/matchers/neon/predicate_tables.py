@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import inlined, kernel
-from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, RANGE, ConjunctionRows
-from whimbrel.matchers.runs import offsets
+from whimbrel.matchers.shared.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, RANGE, ConjunctionRows
+from whimbrel.matchers.shared.runs import offsets
 from whimbrel.model.values import NUMBER
 from whimbrel.ranks.links import HOLDS
 

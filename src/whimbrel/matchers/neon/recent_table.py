@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from whimbrel.matchers.conjunction_rows import needed_sets
+from whimbrel.matchers.shared.conjunction_rows import needed_sets
 from whimbrel.model.conjunction import Conjunction, holds
 from whimbrel.model.event import Event
 from whimbrel.model.expression import CompareAttributes
@@ -27,13 +28,13 @@ Operand = IntervalSet | CompareAttributes
 Rows = dict[TableOperation, dict[tuple[int, Operand], None]]
 
 
+@dataclass
 class RecentTable:
     """The rows of each operation, for each event type and for conjunctions that name no type (None)."""
 
-    def __init__(self, event_type: str) -> None:
-        self._event_type = event_type
-        self._rows: dict[SortKey | None, Rows] = {}
-        self._needed: dict[int, int] = {}
+    _event_type: str
+    _rows: dict[SortKey | None, Rows] = field(default_factory=dict)
+    _needed: dict[int, int] = field(default_factory=dict)
 
     def insert(self, number: int, conjunction: Conjunction) -> None:
         """Add the rows of a conjunction. O(its predicates)."""
@@ -58,10 +59,10 @@ class RecentTable:
     def search(self, event: Event, work: Counter[str]) -> list[int]:
         """Evaluate every row of the event's type and attributes, and compare the counts that were reached."""
         counts: Counter[int] = Counter()
-        for own in (None, *_values(event, self._event_type)):
+        for own in (None, *event.non_null_keys(self._event_type)):
             for operation, rows in self._rows.get(own, {}).items():
-                left = _values(event, operation.attribute)
-                right = left if operation.other is None else _values(event, operation.other)
+                left = event.non_null_keys(operation.attribute)
+                right = left if operation.other is None else event.non_null_keys(operation.other)
                 if left and right:
                     work["operations_used"] += 1
                     work["predicate_evaluations"] += len(rows)
@@ -70,23 +71,13 @@ class RecentTable:
         work["comparisons"] += len(counts)
         return [number for number, count in counts.items() if count == self._needed[number]]
 
-    def contents(self) -> tuple[object, ...]:
-        """Everything that is stored, in a form that tests can compare."""
-        return self._rows, self._needed
-
     def _predicates(self, conjunction: Conjunction) -> tuple[SortKey | None, list[tuple[TableOperation, Operand]]]:
         """The event type of a conjunction, and its predicates: the type is one only if there is no other."""
         found = list(_predicates(conjunction))
         for place, (operation, operand) in enumerate(found):
             if operation == (self._event_type, "=", None) and isinstance(operand, IntervalSet):
-                points = operand.as_points()
-                assert points is not None
-                return points[0], found[:place] + found[place + 1 :] or found
+                return operand.single(), found[:place] + found[place + 1 :] or found
         return None, found
-
-
-def _values(event: Event, name: str) -> list[SortKey]:
-    return [key for key in event.keys(name) if key[0] >= 0]
 
 
 def _is_satisfied(operand: Operand, left: SortKey, right: SortKey) -> bool:

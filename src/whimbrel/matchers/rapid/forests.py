@@ -22,7 +22,7 @@ from whimbrel.matchers.rapid.rapid_kernels import (
     remove_row,
     search_tree,
 )
-from whimbrel.matchers.runs import bytes_of
+from whimbrel.matchers.shared.runs import bytes_of
 
 FULL = 0
 """The number of the tree over all properties."""

@@ -10,14 +10,13 @@ add; when one appears or goes, the trees are built anew at the next match, and o
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
-from whimbrel.matchers.base import BaseMatcher, Stats
-from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.option_checks import check_integer
-from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.rapid.forests import FULL, Forests, PropertyBlock
+from whimbrel.matchers.shared.base import BaseMatcher, Stats, all_matchers, supporting
+from whimbrel.matchers.shared.capabilities import Capabilities
+from whimbrel.matchers.shared.option_checks import check_integer
+from whimbrel.matchers.shared.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import EventError, UnsupportedFilter
 from whimbrel.model.event import Event
@@ -41,14 +40,30 @@ _DEFAULT_C = 6
 _LARGEST_LEAF = 1 << 20
 
 
-class PropertyMatcher(BaseMatcher):
-    """A matcher over binary properties; a member says which trees there are and which one answers an event.
+class Rapid(BaseMatcher):
+    """RAPIDMatch: trees that leave out the properties which a light event cannot have.
+
+    An event with t <= c ones leaves at least one of t + 1 blocks of properties without a 1. What it can match has no 1
+    in that block either, so the block's tree need not test it; of the blocks without a 1 the one with the smallest tree
+    is searched. An event with more ones, or one that lacks a property or holds several values or another value of it,
+    is answered by the tree over all properties, in which an absent property follows * only. Cost: an add visits at most
+    (c + 1) (c + 2) / 2 + 1 trees, a match one. Corrected: ERR-7a, ERR-7b, ERR-7c, AMB-7d.
 
     `c`: the largest number of ones that has trees of its own, at most k - 1; without it, the largest t up to 6 whose
     blocks are at least t long, which is how the garbled efficiency condition is read (AMB-7d). `leaf`: how many
     subscriptions a leaf holds before it is split; a leaf compares bit masks.
+
+    >>> from whimbrel.matchers import make
+    >>> rapid = make("rapid")
+    >>> rapid.add("sports", "sports = 1 AND politics = 0")
+    >>> rapid.add("quiet", "politics = 0")
+    >>> rapid.match({"sports": 0, "politics": 0}), rapid.match_vector([0, 1])
+    (['quiet'], ['sports', 'quiet'])
     """
 
+    name = "rapid"
+    paper = Paper.SURVEY
+    section = "III.B and III.C"
     capabilities = Capabilities(
         ranges=False, exclusions=False, unions=False, patterns=False, members=False, nonmembers=False, states=False,
         links=False,
@@ -89,21 +104,18 @@ class PropertyMatcher(BaseMatcher):
             if bit not in (0, 1):
                 raise EventError("0 or 1", repr(bit), f"{self.name}[{place}]")
             ones |= int(bit) << place
-        places = set(self._always)
-        for number in self._find(ones, ~ones & ((1 << k) - 1)):
-            places |= self._holders[number]
-        return self.ids(sorted(places))
+        return self.ids(sorted(self._holding(self._find(ones, ~ones & ((1 << k) - 1)))))
 
-    @abstractmethod
     def _choose(self, ones: int, zeros: int) -> Choice:
         """Choose the forest and the blocks of it for an event that has every property."""
+        light = self._trees.forests[0]
+        t = ones.bit_count()
+        return (ONES, light[t], ones) if t < len(light) else FULL_TREE
 
     def _accept(self, conjunction: Conjunction) -> None:
-        for _, key in _points(conjunction):
-            if key not in _BITS:
-                from whimbrel.matchers import MATCHERS, supporting
-
-                others = [m for m in supporting(conjunction) if not issubclass(MATCHERS[m], PropertyMatcher)]
+        for _, constraint in conjunction.constraints:
+            if constraint.values.single() not in _BITS:
+                others = [m for m in supporting(conjunction) if not issubclass(all_matchers()[m], Rapid)]
                 raise UnsupportedFilter(self.name, "equality with anything but 0, 1, FALSE and TRUE", others)
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
@@ -195,36 +207,7 @@ class PropertyMatcher(BaseMatcher):
             self._trees.check({number: self._masks(held) for number, held in self._conjunctions.items()})
 
 
-class Rapid(PropertyMatcher):
-    """RAPIDMatch: trees that leave out the properties which a light event cannot have.
-
-    An event with t <= c ones leaves at least one of t + 1 blocks of properties without a 1. What it can match has no 1
-    in that block either, so the block's tree need not test it; of the blocks without a 1 the one with the smallest tree
-    is searched. An event with more ones, or one that lacks a property or holds several values or another value of it,
-    is answered by the tree over all properties, in which an absent property follows * only. Cost: an add visits at most
-    (c + 1) (c + 2) / 2 + 1 trees, a match one. Corrected: ERR-7a, ERR-7b, ERR-7c, AMB-7d.
-
-    >>> from whimbrel.matchers import make
-    >>> rapid = make("rapid")
-    >>> rapid.add("sports", "sports = 1 AND politics = 0")
-    >>> rapid.add("quiet", "politics = 0")
-    >>> rapid.match({"sports": 0, "politics": 0}), rapid.match_vector([0, 1])
-    (['quiet'], ['sports', 'quiet'])
-    """
-
-    name = "rapid"
-    paper = Paper.SURVEY
-    section = "III.B and III.C"
-
-    def _choose(self, ones: int, zeros: int) -> Choice:
-        light = self._trees.forests[0]
-        t = ones.bit_count()
-        if t < len(light):
-            return ONES, light[t], ones
-        return FULL_TREE
-
-
-class ModifiedRapid(PropertyMatcher):
+class ModifiedRapid(Rapid):
     """Modified RAPIDMatch: an event is light by its ones or by its zeros, whichever it has fewer of.
 
     The ones-forest is that of `rapid`; the zeros-forest swaps the roles of 0 and 1. An event with at most as many ones
@@ -242,7 +225,6 @@ class ModifiedRapid(PropertyMatcher):
     """
 
     name = "modified_rapid"
-    paper = Paper.SURVEY
     section = "III.D"
     mirrored = True
 
@@ -251,16 +233,12 @@ class ModifiedRapid(PropertyMatcher):
         light, dark = self._trees.forests
         if rarer >= len(light):
             return FULL_TREE
-        if ones.bit_count() <= zeros.bit_count():
-            return ONES, light[rarer], ones
-        return ZEROS, dark[rarer], zeros
+        return (ONES, light[rarer], ones) if ones.bit_count() == rarer else (ZEROS, dark[rarer], zeros)
 
 
-def _points(conjunction: Conjunction) -> Iterator[tuple[str, SortKey]]:
-    """The attributes of a conjunction, each with the one value that it is compared with."""
+def _literals(conjunction: Conjunction) -> Iterator[tuple[Property, int]]:
+    """The properties of a conjunction, each with the bit that it must be."""
     for attribute, constraint in conjunction.constraints:
-        yield from ((attribute, key) for key in constraint.values.as_points() or ())
-
-
-def _literals(conjunction: Conjunction) -> list[tuple[Property, int]]:
-    return [((attribute, key[0]), _BITS[key]) for attribute, key in _points(conjunction)]
+        key = constraint.values.single()
+        assert key is not None, "only equalities are accepted"
+        yield (attribute, key[0]), _BITS[key]

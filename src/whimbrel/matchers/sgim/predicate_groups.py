@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 
-from whimbrel.matchers.constant_ranks import bounded_float
+from whimbrel.matchers.shared.event_ranks import bounded_float
 from whimbrel.model.intervals import Cut, IntervalSet
 from whimbrel.model.values import STRING
 

@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import helper, inlined, kernel
-from whimbrel.matchers.base import BaseMatcher, Stats
-from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.conjunction_rows import SetArrays, in_set
-from whimbrel.matchers.constant_ranks import rank_constants
-from whimbrel.matchers.option_checks import check_choice
-from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import bytes_of, joined, offsets
 from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable
+from whimbrel.matchers.shared.base import BaseMatcher, Stats
+from whimbrel.matchers.shared.capabilities import Capabilities
+from whimbrel.matchers.shared.conjunction_rows import SetArrays, in_set
+from whimbrel.matchers.shared.event_ranks import rank_constants
+from whimbrel.matchers.shared.option_checks import check_choice
+from whimbrel.matchers.shared.papers import Paper
+from whimbrel.matchers.shared.runs import bytes_of, joined, offsets
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.ranks.lookup import Lookup
@@ -214,7 +214,7 @@ class FrozenGroups:
             place = self.attributes.get(name)
             if place is not None:
                 rank = self.ranks[place].rank
-                found[place] = [rank(key) for key in event.keys(name) if key[0] >= 0]
+                found[place] = [rank(key) for key in event.non_null_keys(name)]
         if len(self._found) < 64 * len(gone):
             self._found = np.empty(64 * len(gone), np.int32)
         matched = sweep(*joined(found), self.arrays, gone.copy(), self._found, counters)
@@ -229,7 +229,7 @@ def bit_mask(rows: Int64s | Int32s, count: int) -> Words:
 
 
 def _masks(start: Int64s, holders: Int32s, rows: int) -> tuple[Int64s, Words]:
-    """Where the mask of each group starts, -1 if it has none, and the words of all masks."""
+    """Make the masks of large groups. Return where the mask of each group starts, -1 if it has none, and all words."""
     width = -(-rows // 64)
     large = np.flatnonzero(np.diff(start) > width)
     mask = np.full(len(start) - 1, -1, np.int64)
@@ -250,7 +250,7 @@ def _kill(dead: Words, row: int) -> None:
 
 @helper
 def _delete(arrays: GroupArrays, group: int, dead: Words) -> int:
-    """Mark all rows of a group as dead; the words or rows that this takes."""
+    """Mark all rows of a group as dead. Return how many words or rows that takes."""
     first = arrays.mask[group]
     if first >= 0:
         for word in range(dead.size):

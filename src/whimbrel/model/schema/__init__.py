@@ -1,13 +1,15 @@
 """The integrated event schema: what values attributes may have, and which attributes events of each type have.
 
-`domains` and `ordered` have the values, their operators and codes, `canonical_sets` the sets of them, `definitions` how
-types use attributes and the four extension rules, `declared_views` what several types say together, `typed_event` the
-consistency rules for events, `filter_check` and `filter_codes` the typing of filters. `documents` and `diff` are files
-and versions; `other_systems` and `infer` make schemas of what is there.
+domains, ordered, canonical_sets  values with their operators and codes; sets of them in one canonical form
+definitions                       how types use attributes, the four extension rules, views of several types
+typed_event, quick_check          the consistency rules for events; a quick look that finds most of them valid
+typed_filter                      the check of filters, and codes in the place of their values
+documents, diff                   a schema in files, and what differs between two versions
+other_systems, infer              schemas from those of other systems, or from a sample of events
+schema, errors                    the schema itself, which grows while it is used; what it refuses
 """
 
-from whimbrel.model.schema.declared_views import DeclaredView, attribute_set, mandatory_set, unique_set
-from whimbrel.model.schema.definitions import Use
+from whimbrel.model.schema.definitions import DeclaredView, Use, attribute_set, mandatory_set, unique_set
 from whimbrel.model.schema.diff import Change
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import (

@@ -4,9 +4,9 @@ A domain is created, an attribute is created, an event type gets one more attrib
 type is created (Le Subscribe; docs/papers.md). Nothing is changed or removed, so valid events and filters stay valid.
 The same definition again is no change; another definition of the same name is a conflict.
 
-In a view of several types an attribute is mandatory if one of them says so, and multiple if one of them says so.
-"Optional" means optional in the view: an event has all mandatory attributes and any of the others (AMB-10a,
-docs/papers.md).
+A view is a set of event types, and how an event of all of them uses attributes: one is mandatory, or multiple, if one
+of the types says so. "Optional" means optional in the view: an event has all mandatory attributes and any of the others
+(AMB-10a, docs/papers.md). A publisher may declare a view of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
-from whimbrel.model.schema.errors import ConflictingExtension, SchemaError, did_you_mean
+from whimbrel.model.schema.errors import ConflictingExtension, InvalidSchema, SchemaError, did_you_mean
 from whimbrel.model.values import is_text
 
 BUILT_IN: Mapping[str, Domain] = {
@@ -78,6 +78,62 @@ def merge(types: Iterable[Uses]) -> dict[str, Use]:
             known = view.get(name)
             view[name] = use if known is None else known.merged(use)
     return view
+
+
+@dataclass(frozen=True)
+class DeclaredView:
+    """The view (E, R): `types` is E, `uses` is R. `Schema.declare_view` makes one that has the three properties.
+
+    1. An attribute that is mandatory in some type of E is mandatory in R.
+    2. An attribute of R is one of some type of E.
+    3. R has an attribute once: where types differ, mandatory beats optional, and multiple beats unique.
+
+    An attribute that is optional in all types may be left out of R.
+    """
+
+    types: frozenset[str]
+    uses: Uses
+
+    def check(self, types: Mapping[str, Uses]) -> None:
+        """Raise InvalidSchema with every property that R breaks, given the uses of all event types."""
+        problems = [
+            SchemaError(f"Expected an event type, but got {name!r}{did_you_mean(str(name), types)}", "types")
+            for name in sorted(self.types - types.keys(), key=str)
+        ]
+        if not self.types:
+            problems.append(SchemaError("Expected at least one event type, but got none", "types"))
+        if problems:
+            raise InvalidSchema(problems)
+        full = merge(types[name] for name in types if name in self.types)
+        for name, use in full.items():
+            if use.mandatory and name not in self.uses:
+                problems.append(SchemaError("Property 1: Expected a mandatory attribute, but got none", f"uses.{name}"))
+        for name, use in self.uses.items():
+            if name not in full:
+                text = f"Property 2: Expected an attribute of {', '.join(sorted(self.types))}"
+                problems.append(SchemaError(f"{text}, but got {name!r}{did_you_mean(name, full)}", f"uses.{name}"))
+            elif use != full[name]:
+                number = 1 if full[name].mandatory and not use.mandatory else 3
+                problems.append(
+                    SchemaError(f"Property {number}: Expected '{full[name]}', but got '{use}'", f"uses.{name}")
+                )
+        if problems:
+            raise InvalidSchema(problems)
+
+
+def attribute_set(uses: Uses) -> frozenset[str]:
+    """AttributeSet: the attributes of an event type."""
+    return frozenset(uses)
+
+
+def mandatory_set(uses: Uses) -> frozenset[str]:
+    """MandatorySet: those that every event of the type has."""
+    return frozenset(name for name, use in uses.items() if use.mandatory)
+
+
+def unique_set(uses: Uses) -> frozenset[str]:
+    """UniqueSet: those with at most one value."""
+    return frozenset(name for name, use in uses.items() if not use.multiple)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""What differs between two versions of a schema, and whether the newer one merely extends the older."""
+"""What differs between two versions of a schema, whether the newer only extends the older, and how to extend it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from whimbrel.model.schema.definitions import SchemaDefinitions
 
@@ -67,4 +67,32 @@ def _of_table(path: str, old: Mapping[str, object], new: Mapping[str, object]) -
             found.append(Change("removed", place, str(old[name]), None, is_extension=False))
         elif old[name] != new[name]:
             found.append(Change("changed", place, str(old[name]), str(new[name]), is_extension=False))
+    return found
+
+
+def missing_extensions(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The extensions after which a schema has all that another document defines.
+
+    >>> missing_extensions(
+    ...     {"attributes": {}, "types": {"bid": {}}},
+    ...     {"attributes": {"price": "float"}, "types": {"bid": {"price": "optional"}}},
+    ... )
+    [{'rule': 'create-attribute', 'name': 'price', 'domain': 'float'},
+     {'rule': 'extend-type', 'type': 'bid', 'attribute': 'price', 'use': 'optional'}]
+    """
+    found: list[dict[str, Any]] = []
+    for name, definition in wanted.get("domains", {}).items():
+        if current.get("domains", {}).get(name) != definition:
+            found.append({"rule": "create-domain", "name": name, "definition": definition})
+    for name, domain in wanted.get("attributes", {}).items():
+        if current["attributes"].get(name) != domain:
+            found.append({"rule": "create-attribute", "name": name, "domain": domain})
+    for name, uses in wanted.get("types", {}).items():
+        known = current["types"].get(name)
+        if known is None:
+            found.append({"rule": "create-type", "name": name, "attributes": uses})
+            continue
+        for attribute, use in uses.items():
+            if known.get(attribute) != use:
+                found.append({"rule": "extend-type", "type": name, "attribute": attribute, "use": use})
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.event import Event
 from whimbrel.model.schema.definitions import SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
@@ -63,7 +62,7 @@ def inferred(
         alone = alone or not event.has_value(type_attribute)
         counts.update(types)
         for name in event.attributes:
-            keys = [key for key in event.keys(name) if key != NULL_KEY]
+            keys = event.non_null_keys(name)
             if name == type_attribute or not keys:
                 continue
             for key in keys:

@@ -14,9 +14,8 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.json_text import parse_json
-from whimbrel.model.schema import documents, filter_check, filter_codes
-from whimbrel.model.schema.declared_views import DeclaredView
-from whimbrel.model.schema.definitions import SchemaDefinitions, Use, Uses, merge
+from whimbrel.model.schema import documents, typed_filter
+from whimbrel.model.schema.definitions import DeclaredView, SchemaDefinitions, Use, Uses, merge
 from whimbrel.model.schema.diff import Change, changes
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidEvent, SchemaError, Violation, did_you_mean
@@ -195,16 +194,16 @@ class Schema:
         """The filter with the meaning that it has in this schema; FilterTypeError if it does not fit."""
         if filter.schema is self:
             return filter
-        filter_check.check(self, filter)
+        typed_filter.check_filter(self, filter)
         return Filter(filter.expression, filter.text, filter.dialect, self)
 
     def coded(self, expression: Expression) -> Expression:
         """The expression with codes in the place of ordered values."""
-        return filter_codes.coded(self, expression)
+        return typed_filter.coded(self, expression)
 
     def refined(self, conjunction: Conjunction) -> Conjunction | None:
         """The conjunction with each set of values in the canonical form of its domain."""
-        return filter_codes.refined(self, conjunction)
+        return typed_filter.refined(self, conjunction)
 
     @staticmethod
     def from_document(document: object) -> Schema:

@@ -98,7 +98,7 @@ def _types(
     schema: Schema, event: Event, violations: list[Violation], codes: dict[str, dict[SortKey, SortKey]]
 ) -> list[str]:
     """The types that the event has, its own one included, or the default one if it names none (R1)."""
-    keys = [key for key in event.keys(schema.type_attribute) if key != NULL_KEY]
+    keys = event.non_null_keys(schema.type_attribute)
     own = () if schema.own_type_attribute is None else event.keys(schema.own_type_attribute)
     added = [key for key in own if key[0] == STRING and key[1] in schema.types and key not in keys]
     if added:

@@ -2,9 +2,9 @@
 
 A chain of n filters has n * (n - 1) / 2 pairs, so routers that forward by prefix do not need this: see `cover_table`.
 A filter covers another only if some conjunction of it has no more attributes than the other's first one, and no
-narrower interval around any of them. Candidates are found by counting such attributes in sorted arrays, and
-`Filter.covers` decides. The arrays hold the filters up to the last rebuild; the few that came since are compared one
-by one.
+narrower interval around any of them. The candidates among the filters that are there at first are found by counting
+such attributes in arrays, and `Filter.covers` decides. A filter that comes later is compared with all others: a
+simulation knows its filters beforehand.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.covering import hull
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import Cut
-from whimbrel.overlay.tree.paths import PATHS, Interest
+from whimbrel.overlay.tree.paths import Interest
 
-_RECENT = 64
-"""Filters that are compared one by one, at least; above that a sixteenth of all."""
 _COMPARED = 4_096
 """Pairs of conjunctions, at most: filters with more count as not covering each other, which costs bandwidth only."""
 
@@ -41,12 +39,17 @@ class CoverRelation:
     Of two filters that cover each other the one with the smaller key counts as the covering one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, interests: Iterable[Interest] = ()) -> None:
         self._interests: dict[bytes, Interest] = {}
         self._covering: dict[bytes, set[bytes]] = {}
         self._covered: dict[bytes, set[bytes]] = {}
-        self._recent: dict[bytes, Interest] = {}
-        self._arrays = _Arrays(())
+        for interest in interests:
+            self._enter(interest)
+        arrays = _Arrays(self._interests.values())
+        for interest in self._interests.values():
+            for other in arrays.covering(interest.filter):
+                if other != interest.key:
+                    self._relate(interest, self._interests[other])
 
     def covering(self, key: bytes) -> set[bytes]:
         """The filters that cover this one."""
@@ -57,37 +60,16 @@ class CoverRelation:
         return self._covered[key]
 
     def add(self, interest: Interest) -> None:
-        """Add a filter, unless it is there."""
-        if interest.key in self._interests:
-            return
-        self._enter(interest)
-        for other in self._arrays.covering(interest.filter) | self._arrays.covered(interest.filter):
-            if other in self._interests and other not in self._recent:
-                self._relate(interest, self._interests[other])
-        for recent in self._recent.values():
-            self._relate(interest, recent)
-        self._recent[interest.key] = interest
-        if len(self._recent) > max(_RECENT, len(self._interests) // 16):
-            self._rebuild()
-
-    def add_many(self, interests: Iterable[Interest]) -> None:
-        """Add many filters at once, which takes less time for each."""
-        fresh = {interest.key: interest for interest in interests if interest.key not in self._interests}
-        for interest in fresh.values():
+        """Add a filter, unless it is there. Takes a comparison with every other filter."""
+        if interest.key not in self._interests:
+            others = list(self._interests.values())
             self._enter(interest)
-        self._rebuild()
-        for interest in fresh.values():
-            for other in self._arrays.covering(interest.filter):
-                if other != interest.key:
-                    self._relate(interest, self._interests[other])
-            for other in self._arrays.covered(interest.filter):
-                if other not in fresh:
-                    self._relate(interest, self._interests[other])
+            for other in others:
+                self._relate(interest, other)
 
     def remove(self, key: bytes) -> None:
         """Forget a filter."""
         del self._interests[key]
-        self._recent.pop(key, None)
         for other in self._covering.pop(key):
             self._covered[other].discard(key)
         for other in self._covered.pop(key):
@@ -97,10 +79,6 @@ class CoverRelation:
         self._interests[interest.key] = interest
         self._covering[interest.key] = set()
         self._covered[interest.key] = set()
-
-    def _rebuild(self) -> None:
-        self._arrays = _Arrays(self._interests.values())
-        self._recent.clear()
 
     def _relate(self, one: Interest, two: Interest) -> None:
         """Compare two filters and keep what is found."""
@@ -130,18 +108,15 @@ class _Arrays:
 
     def __init__(self, interests: Iterable[Interest]) -> None:
         self._keys: list[bytes] = []
-        firsts: list[int] = []
         needs: list[int] = []
         gathered: dict[str, list[tuple[Cut, Cut, int]]] = {}
         for interest in interests:
-            for place, conjunction in enumerate(interest.filter.conjunctions):
+            for conjunction in interest.filter.conjunctions:
                 for name, low, high in _hulls(conjunction):
                     gathered.setdefault(name, []).append((low, high, len(needs)))
                 needs.append(len(conjunction.attributes))
-                firsts.append(place == 0)
                 self._keys.append(interest.key)
         self._needs = np.array(needs, np.int32)
-        self._firsts = np.array(firsts, bool)
         self._columns = {name: _column(items) for name, items in gathered.items()}
 
     def covering(self, filter: Filter) -> set[bytes]:
@@ -156,21 +131,6 @@ class _Arrays:
                 at_least = bisect_left(column.cuts, high)
                 hits[column.rows[(column.lows < at_most) & (column.highs >= at_least)]] += 1
         return {self._keys[row] for row in np.flatnonzero(hits == self._needs).tolist()}
-
-    def covered(self, filter: Filter) -> set[bytes]:
-        """The filters that this one may cover."""
-        out: set[bytes] = set()
-        for conjunction in filter.conjunctions[:PATHS]:
-            hits = np.zeros(len(self._needs), np.int32)
-            for name, low, high in _hulls(conjunction):
-                column = self._columns.get(name)
-                if column is not None:
-                    at_least = bisect_left(column.cuts, low)
-                    at_most = bisect_right(column.cuts, high)
-                    hits[column.rows[(column.lows >= at_least) & (column.highs < at_most)]] += 1
-            found = np.flatnonzero((hits == len(conjunction.attributes)) & self._firsts)
-            out.update(self._keys[row] for row in found.tolist())
-        return out
 
 
 def _column(items: list[tuple[Cut, Cut, int]]) -> _Column:

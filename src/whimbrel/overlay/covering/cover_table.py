@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from whimbrel.model.covering import CoverIndex, SearchLimits
 from whimbrel.model.filter import Filter
@@ -31,8 +31,7 @@ class CoverTable:
     def relation(self) -> CoverRelation:
         """All pairs of a filter and one that it covers: made when first asked for, and current from then on."""
         if self._relation is None:
-            self._relation = CoverRelation()
-            self._relation.add_many(self._interests.values())
+            self._relation = CoverRelation(self._interests.values())
         return self._relation
 
     def add(self, interest: Interest) -> None:
@@ -45,11 +44,6 @@ class CoverTable:
         self._indexes[interest.tenant].add(interest.key)
         if self._relation is not None:
             self._relation.add(interest)
-
-    def add_many(self, interests: Iterable[Interest]) -> None:
-        """Add many filters."""
-        for interest in interests:
-            self.add(interest)
 
     def remove(self, key: bytes) -> None:
         """Forget a filter."""

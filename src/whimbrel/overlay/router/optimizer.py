@@ -17,6 +17,12 @@ from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.prefix import EMPTY_VERSION, Version
 from whimbrel.overlay.tree.tree_store import TreeStore
 
+_NODES_PER_CHANGE = 256
+"""A version has at least one change for so many nodes of the tree, unless it waited for the trigger.
+
+A version takes time for every node. Ranges that come from the narrowest to the widest change the top of the tree each
+time, and would make a version for every filter."""
+
 
 @dataclass(frozen=True, slots=True)
 class OptimizerSettings:
@@ -38,15 +44,10 @@ class TreeOptimizer:
         self._version: Version = (epoch, 0)
         trees.restart(is_led=True)
 
-    def add(self, interest: Interest) -> None:
-        """Insert a new filter into the tree, to be published later."""
-        self._trees.change(interest)
-        self._changes.append(interest)
-
-    def remove(self, key: bytes) -> None:
-        """Remove a filter from the tree, to be published later."""
-        self._trees.change(key)
-        self._changes.append(key)
+    def change(self, change: Interest | bytes) -> None:
+        """Insert a new filter into the tree, or remove the filter with a key. The change is published later."""
+        self._trees.change(change)
+        self._changes.append(change)
 
     def due(self, now: float) -> float | None:
         """The time at which the changes so far are to be published; None for never."""
@@ -55,7 +56,8 @@ class TreeOptimizer:
             return None
         if self._since is None:
             self._since = now
-        if self._trees.difference() > self._settings.threshold:
+        is_worth_it = len(self._changes) * _NODES_PER_CHANGE >= len(self._trees.latest)
+        if is_worth_it and self._trees.difference() > self._settings.threshold:
             return now
         return None if self._settings.trigger is None else self._since + self._settings.trigger
 

@@ -31,9 +31,10 @@ UNANSWERED_UPDATES = 64
 
 @dataclass(frozen=True, slots=True)
 class PrefixSettings:
-    """`depth`: how deep prefixes go, None for all the way. `decay` of the tree's difference; when versions are made.
+    """How prefixes are made. A prefix ends at `depth` of the tree; with None it goes all the way down.
 
-    With `every_hop` prefixes are neither sent nor read: every router matches every event, to compare.
+    `decay` says how much less a change counts one level deeper, and `optimizer` when versions of the tree are made.
+    With `every_hop` prefixes are neither sent nor read: every router matches every event, for comparison.
     """
 
     depth: int | None = None
@@ -103,7 +104,7 @@ class PrefixRouter(Router):
         self._leader, self._toward, self._is_new = self.name, None, True
         self.optimizer = TreeOptimizer(self._epoch, self._trees, self._settings.optimizer)
         for key in sorted(self.interests):
-            self.optimizer.add(self.table[key])
+            self.optimizer.change(self.table[key])
         effects = Effects(
             [(neighbour, Announce(self._epoch, self.name, EMPTY_VERSION)) for neighbour in self.neighbours]
         )
@@ -221,11 +222,8 @@ class PrefixRouter(Router):
     def _changed(self, key: bytes, before: int, after: int) -> None:
         for view in self._views.values():
             view.update(key, after)
-        if self.optimizer is not None:
-            if not before:
-                self.optimizer.add(self.table[key])
-            elif not after:
-                self.optimizer.remove(key)
+        if self.optimizer is not None and not (before and after):
+            self.optimizer.change(key if before else self.table[key])
 
     def _finish(self, effects: Effects, now: float) -> Effects:
         """Publish a version of the tree if one is due."""

@@ -12,7 +12,9 @@ so that no event falls between.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Set
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from whimbrel.model.errors import DuplicateId, UnknownId, WhimbrelError
@@ -20,7 +22,6 @@ from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit
 from whimbrel.overlay.covering.cover_table import CoverTable
-from whimbrel.overlay.router.counters import Counters
 from whimbrel.overlay.router.offers import Offers
 from whimbrel.overlay.router.router_messages import Effects, Forwarded, Message, Subscribe, Unsubscribe
 from whimbrel.overlay.tree.paths import Interest
@@ -29,6 +30,47 @@ LOCAL = 1
 """The bit of local subscriptions in a mask of interfaces; neighbours have the others."""
 NEIGHBOUR_FILTERS = Limit("filters of a neighbour", 1_000_000, "filters", "each is kept in memory, and in the tree")
 ROUTER_LINKS = Limit("links of a router", 61, "neighbours", "interfaces are the bits of one integer")
+_KEPT_SIZES = 65_536
+"""Sizes of prefixes that a router remembers; older ones are dropped."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """Sums over the life of a router. Work is `visited` + `tested`: nodes and filters read, and bounds compared."""
+
+    arrived: int = 0
+    """Events that came, from publishers and over links."""
+    repeated: int = 0
+    """Events that had come before, and were dropped."""
+    content_matches: int = 0
+    """Events that were matched by their content because it is the router's part."""
+    fallbacks: int = 0
+    """Events that were matched by their content because their prefix could not be used."""
+    malformed: int = 0
+    """Prefixes that were refused."""
+    edge_checks: int = 0
+    """Filters of local subscriptions that were compared with an event."""
+    false_positives: int = 0
+    """Events that came over a link in vain, or were wrongly selected for local subscriptions."""
+    visited: int = 0
+    tested: int = 0
+    forward_visited: int = 0
+    """The part of `visited` that forwarding by prefix took."""
+    filter_messages: int = 0
+    suppressed_filters: int = 0
+    """Filters that were not sent to a neighbour because one that covers them was."""
+    refused_filters: int = 0
+    """Filters of neighbours that have too many."""
+    tree_updates: int = 0
+    tree_update_bytes: int = 0
+    prefix_bytes: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT_SIZES))
+    """The sizes of the last prefixes that were made here."""
+    prefix_nodes: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT_SIZES))
+
+    @property
+    def work(self) -> int:
+        """All matching work: nodes visited and comparisons made."""
+        return self.visited + self.tested
 
 
 class UnexpectedMessage(WhimbrelError):

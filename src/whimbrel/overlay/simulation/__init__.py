@@ -4,6 +4,5 @@ network         routers and links in simulated time, with faults
 run_history     records what happened, and judges which deliveries are missing or wrong
 paper_workload  the filters and events of the paper
 scenario        plans what happens when
-run_picture     draws routers and links after a run
-simulate        runs a scenario with each kind of router, and counts
+simulate        runs a scenario with each kind of router, counts, and draws what happened
 """

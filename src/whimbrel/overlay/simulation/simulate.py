@@ -1,14 +1,16 @@
-"""Runs a scenario with each kind of router, and counts."""
+"""Runs a scenario with each kind of router, counts, and draws what happened."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from dataclasses import dataclass
 from statistics import median
 from typing import IO, TypeAlias
 
 from whimbrel.overlay.covering.cover_table import CoverTable
+from whimbrel.overlay.picture import Drawing, draw_overlay
 from whimbrel.overlay.router.baselines import FloodRouter, SienaRouter
 from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import Router, evaluate_interest
@@ -55,10 +57,9 @@ class Simulation:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self._table = CoverTable()
-        self._table.add_many(one.interest for one in scenario.filters)
-        self._truth = Truth()
+        self._table, self._truth = CoverTable(), Truth()
         for one in scenario.filters:
+            self._table.add(one.interest)
             self._truth.add(one.interest)
 
     def run(self, kind: str) -> SimulationRun:
@@ -98,6 +99,28 @@ class Simulation:
                     }
                 ) + "\n"
             )  # fmt: skip
+
+    def draw(self, run: SimulationRun) -> str:
+        """The routers and links as SVG. A link says how many events went over it, both ways together.
+
+        The first router is on top. Routers with false positives are red.
+        """
+        topology, passed, history = self._scenario.topology, run.network.link_events, run.network.history
+        published = Counter(event.router for event in history.events)
+        delivered: Counter[str] = Counter()
+        for event in history.events:
+            for subscription, count in event.deliveries.items():
+                delivered[history.subscriptions[subscription].router] += count
+        drawing = Drawing(topology)
+        for one, two in topology.links():
+            drawing.counts[one, two] = passed.get((one, two), 0) + passed.get((two, one), 0)
+        for name in topology.neighbours:
+            false = run.network.routers[name].counters.false_positives
+            counts = {"in": published[name], "out": delivered[name], "false": false}
+            drawing.marks[name] = [f"{count:,} {what}" for what, count in counts.items() if count]
+            if false:
+                drawing.alarms.add(name)
+        return draw_overlay(drawing)
 
     def _router(self, kind: str, name: str, trees: TreeStore) -> Router:
         if kind == "prefix":

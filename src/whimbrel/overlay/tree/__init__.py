@@ -1,8 +1,7 @@
 """The routing tree, its frozen form, and the prefixes that events carry.
 
 paths          filters as paths of a tree
-lane           the children of a node on one attribute, sorted
-nest           the innermost of many intervals that lie inside each other
+lane           the children of a node on one attribute, sorted, and a way into deep chains of them
 routing_tree   the tree that changes: insert, remove, difference to what was published
 tree_snapshot  an immutable version of the tree as arrays: match, forward, place
 tree_kernels   the compiled part of matching and forwarding

@@ -1,21 +1,30 @@
-"""The children of a node that have sets of values of one attribute. The sets are disjoint, so they can be sorted."""
+"""The children of a node on one attribute, sorted; how a set of values lies among them and those below.
+
+Siblings on one attribute are disjoint, so they can be sorted. Filters such as `price < 1`, `price < 2`, ... lie below
+each other, thousands deep, and a walk down such a chain for each filter would make the insertion of all of them
+quadratic. A `Nest` is a way into such chains.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
 
 from whimbrel.model.intervals import Cut, IntervalSet
-from whimbrel.overlay.tree.nest import DEEP, Nest
 
 Child = TypeVar("Child")
+
+DEEP = 32
+"""Levels that a walk goes down before it is worth a nest."""
+_TRIES = 16
+"""Ends that are tried from either side before a search gives up."""
 
 
 class ChildLane(Generic[Child]):
     """Intervals with the child that each belongs to, by their lower ends. A child may have several intervals.
 
-    `nest` has the single intervals of all nodes of the attribute from here down, once a walk among them was long.
+    `nest` finds nodes of the attribute from here down that are one interval. It is made when a walk was long.
     """
 
     __slots__ = ("children", "highs", "lows", "nest")
@@ -39,6 +48,17 @@ class ChildLane(Generic[Child]):
         for low, _ in values.pairs():
             place = bisect_left(self.lows, low)
             del self.lows[place], self.highs[place], self.children[place]
+
+    def split_off(self, values: IntervalSet) -> ChildLane[Child]:
+        """Move the children whose intervals lie in a set to a new lane. No other child may share a value with it."""
+        out: ChildLane[Child] = ChildLane()
+        for low, high in values.pairs():
+            part = slice(bisect_left(self.lows, low), bisect_left(self.lows, high))
+            out.lows += self.lows[part]
+            out.highs += self.highs[part]
+            out.children += self.children[part]
+            del self.lows[part], self.highs[part], self.children[part]
+        return out
 
     def covering(self, low: Cut, high: Cut) -> Child | None:
         """The child that has all values between two cuts in one of its intervals; None if there is none."""
@@ -69,24 +89,148 @@ class ChildLane(Generic[Child]):
             raise ValueError("siblings that overlap")
 
 
-def innermost(
+class Nest(Generic[Child]):
+    """Finds the innermost of many intervals around two cuts. No two intervals are equal or overlap in part.
+
+    So the innermost one is that with the largest lower end, or the smallest upper end, of those around the cuts.
+    """
+
+    __slots__ = ("_children", "_highs", "_highs_of", "_lows", "_lows_of")
+
+    def __init__(self, children: Iterable[tuple[Cut, Cut, Child]] = ()) -> None:
+        self._lows: list[Cut] = []
+        self._highs: list[Cut] = []
+        self._highs_of: dict[Cut, list[Cut]] = {}
+        self._lows_of: dict[Cut, list[Cut]] = {}
+        self._children: dict[tuple[Cut, Cut], Child] = {}
+        for low, high, child in children:
+            self._highs_of.setdefault(low, []).append(high)
+            self._lows_of.setdefault(high, []).append(low)
+            self._children[low, high] = child
+        for ends in (*self._highs_of.values(), *self._lows_of.values()):
+            ends.sort()
+        self._lows, self._highs = sorted(self._highs_of), sorted(self._lows_of)
+
+    def add(self, low: Cut, high: Cut, child: Child) -> None:
+        """Add an interval."""
+        for ends, others, one, two in self._both_ends(low, high):
+            if one not in others:
+                insort(ends, one)
+                others[one] = []
+            insort(others[one], two)
+        self._children[low, high] = child
+
+    def remove(self, low: Cut, high: Cut) -> None:
+        """Remove an interval."""
+        for ends, others, one, two in self._both_ends(low, high):
+            held = others[one]
+            del held[bisect_left(held, two)]
+            if not held:
+                del others[one], ends[bisect_left(ends, one)]
+        del self._children[low, high]
+
+    def _both_ends(self, low: Cut, high: Cut) -> tuple[tuple[list[Cut], dict[Cut, list[Cut]], Cut, Cut], ...]:
+        """For each end of an interval: the sorted ends, the other ends of each, this end and the other one."""
+        return (self._lows, self._highs_of, low, high), (self._highs, self._lows_of, high, low)
+
+    def innermost(self, low: Cut, high: Cut) -> Child | None:
+        """The child with the innermost interval around two cuts; None if there is none, or it was not found."""
+        left = bisect_right(self._lows, low) - 1
+        right = bisect_left(self._highs, high)
+        for _ in range(_TRIES):
+            if left < 0 or right == len(self._highs):
+                return None
+            highs = self._highs_of[self._lows[left]]
+            place = bisect_left(highs, high)
+            if place < len(highs):
+                return self._children[self._lows[left], highs[place]]
+            lows = self._lows_of[self._highs[right]]
+            place = bisect_right(lows, low) - 1
+            if place >= 0:
+                return self._children[lows[place], self._highs[right]]
+            left, right = left - 1, right + 1
+        return None
+
+
+class Division(NamedTuple, Generic[Child]):
+    """How a set of values lies among the children of a lane, and those below on the same attribute.
+
+    `around` is the last child that has all of the values, None if no child has. If `is_equal`, it has no others.
+    Otherwise, of the children of `around`, or of the lane: the set contains those `covered`; it and those in `shared`
+    have some values in common, which stand beside each; and `rest` is what none in `shared` has.
+    """
+
+    around: Child | None
+    is_equal: bool
+    covered: list[Child]
+    shared: list[tuple[Child, IntervalSet]]
+    rest: IntervalSet
+
+
+def divide(
+    lane: ChildLane[Child],
+    top: ChildLane[Child] | None,
+    values: IntervalSet,
+    below: Callable[[Child], ChildLane[Child] | None],
+    values_of: Callable[[Child], IntervalSet],
+) -> Division[Child]:
+    """Find where a set of values belongs, from a lane down.
+
+    `below` is the lane of a child on the same attribute, `top` the lane in which nodes of that attribute begin, if it
+    is known.
+    """
+    around: Child | None = None
+    at: ChildLane[Child] | None = lane
+    low, high, is_range = values.cuts[0], values.cuts[-1], len(values.cuts) == 2
+    if is_range and top is not None:  # most sets: ranges and points, below each other in long chains
+        around = _innermost(lane, top, low, high, below, values_of)
+    while True:
+        if around is not None:
+            if values_of(around).cuts == values.cuts:
+                return Division(around, True, [], [], values)
+            at = below(around)
+        if at is None:
+            return Division(around, False, [], [], values)
+        covered: list[Child] = []
+        shared: list[tuple[Child, IntervalSet]] = []
+        rest, inner = values, None
+        for child in at.overlapping(values):
+            theirs = values_of(child)
+            cuts = theirs.cuts
+            if is_range and low <= cuts[0] and cuts[-1] <= high and cuts != values.cuts:  # quick: there may be many
+                covered.append(child)
+                continue
+            both = values.intersect(theirs)
+            if both.cuts == values.cuts:
+                inner = child
+                break
+            if both.cuts == cuts:
+                covered.append(child)
+            elif both:
+                shared.append((child, both))
+                rest = rest.minus(theirs)
+        if inner is None:
+            return Division(around, False, covered, shared, rest)
+        around = inner
+
+
+def _innermost(
     lane: ChildLane[Child],
     top: ChildLane[Child],
     low: Cut,
     high: Cut,
     below: Callable[[Child], ChildLane[Child] | None],
-    values: Callable[[Child], IntervalSet],
+    values_of: Callable[[Child], IntervalSet],
 ) -> Child | None:
-    """The child, from a lane down, that is the last to have all values between two cuts in one of its intervals.
+    """The last child, from a lane down, that has all values between two cuts in one of its intervals.
 
-    `below` is the lane of a child on the same attribute, `top` the lane in which nodes of that attribute begin. A long
-    walk makes its nest, so that the next ones begin deep in the chain.
+    A long walk makes the nest of `top`, so that the next ones begin deep in the chain.
     """
     found, levels, at = None, 0, lane
     while (around := at.covering(low, high)) is not None:
         found = around
         if levels == DEEP and top.nest is None:
-            top.nest = Nest(_single_intervals(top, below, values))
+            top.nest = Nest(_single_intervals(top, below, values_of))
         if top.nest is not None and levels in (0, DEEP):
             found = top.nest.innermost(low, high) or around
         following = below(found)
@@ -99,13 +243,13 @@ def innermost(
 def _single_intervals(
     top: ChildLane[Child],
     below: Callable[[Child], ChildLane[Child] | None],
-    values: Callable[[Child], IntervalSet],
+    values_of: Callable[[Child], IntervalSet],
 ) -> Iterator[tuple[Cut, Cut, Child]]:
     """The children from a lane down whose sets are one interval, with its ends."""
     pending = [top]
     while pending:
         for child in pending.pop().distinct():
-            cuts = values(child).cuts
+            cuts = values_of(child).cuts
             if len(cuts) == 2:
                 yield cuts[0], cuts[1], child
             lane = below(child)

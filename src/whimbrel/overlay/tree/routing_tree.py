@@ -15,14 +15,20 @@ ERR-22c, AMB-22d and ERR-22h are in docs/papers.md.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, IntervalSet
-from whimbrel.overlay.tree.lane import ChildLane, innermost
+from whimbrel.overlay.tree.lane import ChildLane, divide
 from whimbrel.overlay.tree.paths import Path
 
 PIECES = 1_024
 """Pieces that one path is split into, at most. What is left then stays at the nodes above it, which widens it."""
+TREE_PIECES = 1 << 17
+"""Pieces of a tree: one that has more, and FEW_PIECES more for each filter, splits a new path into FEW_PIECES at most.
+
+Without it n ranges that overlap each other in part would make n * n / 2 pieces."""
+FEW_PIECES = 16
 _NEGLIGIBLE = 1e-15
 """Changes of a node's weight that are not told its ancestors: a chain of nodes may be thousands deep."""
 
@@ -78,6 +84,10 @@ class Node:
         yield from sorted(self.patterns, key=lambda node: (node.attribute, node.constraint.sort_key))
 
 
+_Step: TypeAlias = tuple[Node, int, IntervalSet | None]
+"""A node, the step of a path that goes below it, and the part of that step's values, if they were split."""
+
+
 class RoutingTree:
     """A tree of the paths of filters, each filter under a key.
 
@@ -94,6 +104,7 @@ class RoutingTree:
         self.root = Node("", ALL, None, None)
         self.decay = decay
         self._nodes = 0
+        self._pieces = 0
         self._where: dict[Hashable, list[Node]] = {}
         self._publication = 1
         self._published_weight = 0.0
@@ -124,6 +135,7 @@ class RoutingTree:
                     raise ValueError("a set of values that is not part of the one above it")
             for number in ends:
                 node.ends[keys[number]] = 1
+                tree._pieces += 1
                 tree._where[keys[number]].append(node)
             branch.append(node)
         for node in reversed(made):  # children before their parents
@@ -153,13 +165,14 @@ class RoutingTree:
         ends = self._where.setdefault(key, [])
         for path in paths:
             for node in self._place(path):
+                self._pieces += key not in node.ends
                 node.ends[key] = node.ends.get(key, 0) + 1
                 ends.append(node)
 
     def remove(self, key: Hashable) -> None:
         """Remove a filter, and the nodes that no other needs."""
         for node in self._where.pop(key):
-            node.ends.pop(key, None)
+            self._pieces -= node.ends.pop(key, 0) > 0
             self._prune(node)
 
     def difference(self) -> float:
@@ -175,67 +188,44 @@ class RoutingTree:
     def _place(self, path: Path) -> list[Node]:
         """The nodes at which the pieces of a path end, made where they are missing."""
         found: list[Node] = []
-        pending: list[tuple[Node, int, IntervalSet | None]] = [(self.root, 0, None)]
-        while pending and len(found) + len(pending) <= PIECES:
+        pending: list[_Step] = [(self.root, 0, None)]
+        is_large = self._pieces > TREE_PIECES + FEW_PIECES * len(self._where)
+        most = FEW_PIECES if is_large else PIECES
+        while pending and len(found) + len(pending) <= most:
             node, step, part = pending.pop()
             if step == len(path):
                 found.append(node)
+                continue
+            name, constraint = path[step]
+            if constraint.is_plain:
+                pending += self._descend(node, name, part or constraint.values, step)
             else:
-                name, constraint = path[step]
-                if constraint.is_plain:
-                    self._descend(node, name, part or constraint.values, step, pending)
-                else:
-                    pending.append(self._descend_pattern(node, name, constraint, step))
+                pending.append(self._descend_pattern(node, name, constraint, step))
         return found + [node for node, _, _ in pending]
 
-    def _descend(
-        self,
-        node: Node,
-        name: str,
-        values: IntervalSet,
-        step: int,
-        pending: list[tuple[Node, int, IntervalSet | None]],
-    ) -> None:
-        """Place a set of values below a node: what it shares with siblings below those, the rest in its own node."""
-        lane = node.lanes.get(name)
-        if lane is not None and len(values.cuts) == 2:  # most sets: ranges and points, below each other in long chains
-            top = node.top if node.top is not None and node.attribute == name else lane
-            around = innermost(lane, top, *values.cuts, lambda child: child.lanes.get(name), _values)
-            if around is not None:
-                if around.values.cuts == values.cuts:
-                    pending.append((around, step + 1, None))
-                    return
-                node, lane = around, around.lanes.get(name)
-        covered: list[Node] = []
-        rest = values
+    def _descend(self, node: Node, name: str, values: IntervalSet, step: int) -> list[_Step]:
+        """Where a set of values goes below a node: what it shares with siblings below those, the rest to its own node.
+
+        Makes that node if it is missing.
+        """
+        lane, steps = node.lanes.get(name), list[_Step]()
+        covered, rest = list[Node](), values
         if lane is not None:
-            for child in lane.overlapping(values):
-                if child.values.cuts == values.cuts:
-                    pending.append((child, step + 1, None))
-                    return
-                shared = values.intersect(child.values)
-                if not shared:
-                    continue
-                if shared.cuts == values.cuts:
-                    pending.append((child, step, values))
-                    return
-                if shared.cuts == child.values.cuts:
-                    covered.append(child)
-                else:
-                    pending.append((child, step, shared))
-                    rest = rest.minus(child.values)
+            top = node.top if node.top is not None and node.attribute == name else lane
+            found = divide(lane, top, values, lambda child: child.lanes.get(name), lambda child: child.values)
+            node, covered, rest = found.around or node, found.covered, found.rest
+            if found.is_equal:
+                return [(node, step + 1, None)]
+            steps = [(child, step, part) for child, part in found.shared]
             if not rest:
-                return
+                return steps
             if len(covered) == 1 and covered[0].values.cuts == rest.cuts:
-                pending.append((covered[0], step + 1, None))
-                return
+                return [*steps, (covered[0], step + 1, None)]
         inner = Node(name, rest, None, node)
         self._link(inner, covered)
-        pending.append((inner, step + 1, None))
+        return [*steps, (inner, step + 1, None)]
 
-    def _descend_pattern(
-        self, node: Node, name: str, constraint: Constraint, step: int
-    ) -> tuple[Node, int, IntervalSet | None]:
+    def _descend_pattern(self, node: Node, name: str, constraint: Constraint, step: int) -> _Step:
         """Where a pattern goes below a node: to an equal one, below one that covers it, or to its own node."""
         covered = []
         for child in node.patterns:
@@ -266,17 +256,14 @@ class RoutingTree:
                 added -= decay * child.added
                 removed += 1 + decay * (child.weight - child.added)
             node.weight += share
-            if child.pattern is None:
-                parent.lanes[child.attribute].remove(child.values)  # the lane stays: the new node comes into it
-            else:
-                parent.patterns.remove(child)
             child.parent, child.born = node, self._publication
-            self._attach(child)
+        if covered and node.pattern is None:
+            node.lanes[node.attribute] = parent.lanes[node.attribute].split_off(node.values)
+        elif covered:
+            node.patterns = covered
+            parent.patterns = [child for child in parent.patterns if child.parent is parent]
         node.born = node.touched = self._publication
         self._attach(node)
-        nest = None if node.top is None else node.top.nest
-        if nest is not None and len(node.values.cuts) == 2:
-            nest.add(*node.values.cuts, node)
         self._nodes += 1
         share = 1 + decay * node.weight
         self._add_weight(parent, weight + share, added + share, removed)
@@ -286,9 +273,6 @@ class RoutingTree:
         while node.parent is not None and not (node.ends or node.lanes or node.patterns):
             parent = node.parent
             self._detach(node)
-            nest = None if node.top is None else node.top.nest
-            if nest is not None and len(node.values.cuts) == 2:
-                nest.remove(*node.values.cuts)
             self._nodes -= 1
             is_new = node.born == self._publication
             self._add_weight(parent, -1.0, -1.0 if is_new else 0.0, 0.0 if is_new else 1.0)
@@ -296,28 +280,31 @@ class RoutingTree:
             node = parent
 
     def _attach(self, node: Node) -> None:
-        assert node.parent is not None
-        if node.pattern is not None:
-            node.parent.patterns.append(node)
-            return
+        """Add a new node to the children of its parent."""
         parent = node.parent
-        lane = parent.lanes.get(node.attribute)
-        if lane is None:
-            lane = parent.lanes[node.attribute] = ChildLane()
+        assert parent is not None
+        if node.pattern is not None:
+            parent.patterns.append(node)
+            return
+        lane = parent.lanes.setdefault(node.attribute, ChildLane())
         lane.add(node.values, node)
-        if node.top is None:  # it is new: what goes below another stays below the same lane
-            is_below = parent.attribute == node.attribute and parent.top is not None
-            node.top = parent.top if is_below else lane
+        node.top = lane if parent.top is None or parent.attribute != node.attribute else parent.top
+        if node.top.nest is not None and len(node.values.cuts) == 2:
+            node.top.nest.add(*node.values.cuts, node)
 
     def _detach(self, node: Node) -> None:
-        assert node.parent is not None
-        if node.pattern is not None:
-            node.parent.patterns.remove(node)
+        """Remove a node from the children of its parent."""
+        parent = node.parent
+        assert parent is not None
+        if node.top is None:
+            parent.patterns.remove(node)
             return
-        lane = node.parent.lanes[node.attribute]
+        lane = parent.lanes[node.attribute]
         lane.remove(node.values)
         if not lane.lows:
-            del node.parent.lanes[node.attribute]
+            del parent.lanes[node.attribute]
+        if node.top.nest is not None and len(node.values.cuts) == 2:
+            node.top.nest.remove(*node.values.cuts)
 
     def _touch(self, node: Node) -> Node:
         """Forget what changed below a node before the last publication."""
@@ -368,11 +355,8 @@ class RoutingTree:
             pending += children
         assert count == self._nodes
         assert ends == sum(map(len, self._where.values()))
+        assert self._pieces == sum(len(set(map(id, nodes))) for nodes in self._where.values())
         assert 0 <= self.difference() <= 1 + 1e-9
-
-
-def _values(node: Node) -> IntervalSet:
-    return node.values
 
 
 def _is_part(values: IntervalSet, whole: IntervalSet) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.event import Event
 from whimbrel.model.intervals import Cut, IntervalSet
-from whimbrel.overlay.tree.lane import ChildLane, innermost
+from whimbrel.overlay.tree.lane import ChildLane, divide
 from whimbrel.overlay.tree.paths import Path
 from whimbrel.overlay.tree.prefix import (
     CHECK_BYTES,
@@ -189,25 +189,17 @@ class TreeSnapshot:
         lane = self._lanes(node).get(name)
         if lane is None:
             return None
+        top = lane if node == 0 or self.attributes[node] != name else None
         values = part or constraint.values
-        if len(values.cuts) == 2 and (node == 0 or self.attributes[node] != name):
-            around = innermost(lane, lane, *values.cuts, lambda child: self._lanes(child).get(name), self._values)
-            if around is not None:
-                return [(around, path, values)] if self._values(around).cuts != values.cuts else [(around, rest, None)]
-        left = values
-        out: list[_Step] = []
-        for child in lane.overlapping(values):
-            theirs = self._values(child)
-            if theirs.cuts == values.cuts:
-                return [(child, rest, None)]
-            shared = values.intersect(theirs)
-            if not shared:
-                continue
-            if shared.cuts == values.cuts:
-                return [(child, path, values)]
-            out.append((child, rest, None) if shared.cuts == theirs.cuts else (child, path, shared))
-            left = left.minus(theirs)
-        return None if left else out
+        found = divide(lane, top, values, lambda child: self._lanes(child).get(name), self._values)
+        if found.is_equal and found.around is not None:
+            return [(found.around, rest, None)]
+        left = found.rest
+        for child in found.covered:
+            left = left.minus(self._values(child))
+        if left:
+            return None if found.around is None else [(found.around, (), None)]
+        return [(child, rest, None) for child in found.covered] + [(child, path, both) for child, both in found.shared]
 
     def _values(self, node: int) -> IntervalSet:
         """The set of values of a node that has no patterns."""

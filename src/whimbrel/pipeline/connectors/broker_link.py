@@ -1,21 +1,16 @@
-"""A broker as the pipeline sees it: its log a page at a time, versions of subscriptions, and commits of match lists.
-
-`LogPlace` is a log that is read from a broker, or from its directory on this host.
-"""
+"""A broker as the pipeline sees it: its log a page at a time, versions of subscriptions, and commits of match lists."""
 
 from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Self
 
 import msgspec
 import pyarrow as pa
 
 from whimbrel.client import Client, Refused, wire
-from whimbrel.client.trust import authority_context
-from whimbrel.log import EVENT, BelowFloor, BeyondEnd, LogReader
+from whimbrel.log import EVENT, BelowFloor, BeyondEnd
 from whimbrel.log.match_commit import MEDIA_TYPE, MatchCommit, MatchStatus, encode
 from whimbrel.log.reader import CHUNK, Row
 from whimbrel.log.version_ranges import SubscriptionVersion
@@ -32,36 +27,13 @@ class _CommitAnswer(msgspec.Struct):
     watermark: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerAddress:
-    """Where a broker is, and how to be let in; it can be sent to workers.
-
-    `authority` is a file of certificates to trust. With `pinned` it is that of the broker itself, whatever name the
-    address has.
-    """
-
-    url: str
-    token: str | None = None
-    authority: str | None = None
-    pinned: bool = False
-
-    def tls(self) -> ssl.SSLContext | None:
-        """Whom to trust; None for the authorities that the system knows."""
-        if self.authority is None:
-            return None
-        context = authority_context(self.authority)
-        if self.pinned:
-            context.check_hostname = False
-            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        return context
-
-
 class BrokerLink:
     """An open connection to a broker, which is used by one thread. It also reads as a log: see `LogReader`."""
 
-    def __init__(self, address: BrokerAddress) -> None:
-        self.directory = address.url
-        self._client = Client(address.url, address.token, source="whimbrel-pipeline", tls=address.tls())
+    def __init__(self, url: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+        """`tls` says whom to trust; without it the authorities that the system knows."""
+        self.directory = url
+        self._client = Client(url, token, source="whimbrel-pipeline", tls=tls)
 
     def __enter__(self) -> Self:
         return self
@@ -137,17 +109,3 @@ class BrokerLink:
             columns = [table["offset"], table["time"].cast(pa.int64()), table["event"], table["matches"]]
             rows = zip(*(column.to_pylist() for column in columns), strict=True)
             yield [(offset, time, EVENT, event, matches) for offset, time, event, matches in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class LogPlace:
-    """The directory of a log, or the address of the broker that owns it; it can be sent to workers."""
-
-    at: str | BrokerAddress
-
-    def open(self) -> LogReader | BrokerLink:
-        """Open the log for reading."""
-        return LogReader(self.at) if isinstance(self.at, str) else BrokerLink(self.at)
-
-    def __str__(self) -> str:
-        return self.at if isinstance(self.at, str) else self.at.url

@@ -7,13 +7,14 @@ would turn all of them into strings. The columns of CSV are typed by the rules o
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from whimbrel.readers.csv_table import INTEGER, NUMBER
+from whimbrel.readers.csv_table import BOOLEAN, INTEGER, NUMBER
 from whimbrel.readers.errors import FileEmpty, FileMissing, FileUnreadable, InputPlace, WrongFormat
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ TEXT = "value"
 DEFAULT_KEYS = ("event_id", "id")
 """The key of events is the first of these columns that is there, unless one is named."""
 _LOCAL = "file:/"
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]+:/")  # of two letters or more: one letter is a drive
 _LOOKED_AT = 10_000  # names of a directory by which its format is recognised
 _COMPRESSIONS = {".gz", ".bz2", ".zst", ".xz"}
 
@@ -50,7 +52,7 @@ SUFFIXES = {
 
 def is_remote(path: str) -> bool:
     """Whether the path is on another file system, which only Spark can read."""
-    return "://" in path and not path.startswith(_LOCAL)
+    return _SCHEME.match(path) is not None and not path.startswith(_LOCAL)
 
 
 def local(path: str) -> Path:
@@ -60,7 +62,7 @@ def local(path: str) -> Path:
 
 def absolute(path: str) -> str:
     """The path in a form that every process of a cluster understands."""
-    return path if "://" in path or path.startswith(_LOCAL) else str(Path(path).absolute())
+    return path if _SCHEME.match(path) else str(Path(path).absolute())
 
 
 def recognise(path: str, fallback: InputFormat | None = None, waiting: bool = False) -> InputFormat:
@@ -172,7 +174,7 @@ def _types_of(texts: DataFrame) -> dict[str, str]:
     for place, name in enumerate(texts.columns):
         cell = column(name)
         small = cell.rlike(INTEGER) & cell.try_cast("bigint").isNotNull()
-        for type, test in (("bigint", small), ("double", cell.rlike(NUMBER)), ("boolean", cell.isin("true", "false"))):
+        for type, test in (("bigint", small), ("double", cell.rlike(NUMBER)), ("boolean", cell.rlike(BOOLEAN))):
             tests.append(sf.bool_and(test).alias(f"{type}{place}"))
     row = texts.agg(*tests).first() if tests else None
     found: dict[str, str] = {}

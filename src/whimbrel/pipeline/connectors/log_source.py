@@ -44,8 +44,8 @@ from whimbrel.log.errors import CorruptLog
 from whimbrel.log.match_list import decode_all
 from whimbrel.log.reader import Row
 from whimbrel.model.errors import EventError
-from whimbrel.pipeline.connectors.broker_link import BrokerAddress, LogPlace
 from whimbrel.pipeline.connectors.files import local
+from whimbrel.pipeline.connectors.log_place import BrokerAddress, LogPlace
 from whimbrel.pipeline.errors import BadOption, ColumnError, OtherLog
 
 _COLUMNS: dict[str, tuple[t.DataType, ...]] = {

@@ -21,12 +21,12 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 import pyarrow as pa
 
 from whimbrel.engine.live.directory import read_manifest
+from whimbrel.pipeline.connectors.files import is_remote, local
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken, check_type
 from whimbrel.storage.atomic import create_file, make_directory, place_directory, sync
 from whimbrel.storage.lock import locked
@@ -177,12 +177,9 @@ def local_path(path: str | os.PathLike[str], option: str = "path") -> Path:
     """The path of a store, which may be a file: URI; RemotePath for other file systems."""
     check_type(option, path, (str, os.PathLike), "the path of a directory")
     text = os.fspath(path)
-    parts = urlsplit(text)
-    if parts.scheme == "file":
-        return Path(unquote(parts.path))
-    if len(parts.scheme) > 1 and text.startswith(f"{parts.scheme}:/"):
+    if is_remote(text):
         raise RemotePath(text)
-    return Path(text).absolute()
+    return local(text).absolute()
 
 
 def _read(path: Path, text: bytes) -> VersionManifest:

@@ -20,7 +20,8 @@ from whimbrel.log import EVENT
 from whimbrel.log.match_commit import COMMIT_BYTES, MatchCommit, MatchStatus
 from whimbrel.log.match_list import decode_all
 from whimbrel.model.schema import Schema
-from whimbrel.pipeline.connectors.broker_link import BrokerAddress, BrokerLink, EventReading, LogPlace
+from whimbrel.pipeline.connectors.broker_link import BrokerLink, EventReading
+from whimbrel.pipeline.connectors.log_place import BrokerAddress, LogPlace
 from whimbrel.pipeline.index.version_index import CompiledVersions, VersionIndex
 from whimbrel.pipeline.index.workers import settle
 from whimbrel.pipeline.jobs.monitor import JobMonitor, MicroBatch, RunSummary
@@ -122,7 +123,7 @@ class LogMatcher:
 def run_broker_job(spark: SparkSession, job: BrokerJob, monitor: JobMonitor) -> RunSummary:
     """Match what waits and what comes, until the monitor stops it."""
     summary = RunSummary(batches=0)
-    with BrokerLink(job.address) as link, monitor.following() as stopped:
+    with job.address.connect() as link, monitor.following() as stopped:
         matcher = LogMatcher(spark, job, link)
         while not stopped.is_set():
             status = link.status(0.0 if job.once else WAIT_SECONDS)

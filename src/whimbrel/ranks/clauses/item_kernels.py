@@ -243,10 +243,15 @@ def combine(
         for c in range(n):
             if size[c] == 0:
                 continue
-            for k in range(begin[c], begin[c] + size[c]):
-                items.attr[made_items], items.kind[made_items] = items.attr[k], items.kind[k] & 3
-                items.low[made_items], items.high[made_items] = items.low[k], items.high[k]
-                made_items += 1
+            if begin[c] == made_items:  # they stay where they are
+                for k in range(made_items, made_items + size[c]):
+                    items.kind[k] &= 3
+                made_items += size[c]
+            else:
+                for k in range(begin[c], begin[c] + size[c]):
+                    items.attr[made_items], items.kind[made_items] = items.attr[k], items.kind[k] & 3
+                    items.low[made_items], items.high[made_items] = items.low[k], items.high[k]
+                    made_items += 1
             out.row[made], out.flags[made], out.counts[made] = row, flags[c] | (SHARED if left > 1 else 0), size[c]
             made += 1
     return made, made_items, made_always

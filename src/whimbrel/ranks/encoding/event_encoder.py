@@ -102,8 +102,8 @@ class EventEncoder:
         found = self._layout_of(table.schema, frozenset(timestamps))
         fragments = self._fragments
         links = self._links
-        is_odd = any(derived is not None and derived.are_below(found.odd) for derived in (fragments, links))
-        if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value or is_odd:
+        is_uncolumnar = any(derived is not None and derived.are_below(found.odd) for derived in (fragments, links))
+        if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value or is_uncolumnar:
             return self.encode_events(list(read_events(table, self._ids, timestamps)))
         rows = table.num_rows
         cells = np.empty((len(found.flat), (-(-rows // 16) | 1) * 16), np.int32)  # an odd number of cache lines

@@ -308,7 +308,9 @@ def _read_object(
     is_list, is_first = False, True  # the first of its object or list, which may only then end here
     counters[OBJECT] += 1
     number = opened = counters[OBJECT]
-    element = array = tag = 0  # the innermost element of an array of objects; the last object before the outermost one
+    # The number of the innermost object that is an element of an array, of the last object before the outermost such
+    # element, and what entries say of their element.
+    element = array = tag = 0
     _push(stack, 0, False, 0, number, 0, 0)
     while True:
         at = _skip_spaces(data, at, end)

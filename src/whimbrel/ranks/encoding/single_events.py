@@ -101,7 +101,7 @@ class SingleEventEncoder:
         names = self._names
         if names is None or names.flat.timestamps is not timestamps:
             names = self.names_for(timestamps)
-        return names.read(words, id(event), names.table.rows, id(left)) | self._mark  # leaves -1 and -2 as they are
+        return names.read(words, id(event), names.table.rows, id(left)) | self._mark  # negative results stay
 
     def read_rest(
         self,

@@ -21,15 +21,9 @@ from whimbrel.spaces.index.ordered_lists import check_lists, is_sparse, merged, 
 from whimbrel.spaces.index.query import WORK, empty_queries
 from whimbrel.spaces.index.region_arrays import (
     CELLS_USED,
-    CUT,
     FEW_DIMENSIONS,
     HIGH,
     LOW,
-    OTHER,
-    PEER,
-    PEER_HIGH,
-    PEER_LOW,
-    TAG,
     DimensionSpaces,
     IndexArrays,
     RegionRows,
@@ -173,21 +167,12 @@ class DimensionIndex:
 
     def replace_cuts(self, dimension: int, old: Int64s, new: Int64s) -> None:
         """Replace the cuts of a dimension by others in the same order, when the labels of strings have changed."""
-        self.merge()  # dead entries would keep their old cuts: leave them out
-        cells = self.rows.cells
-        chosen = np.flatnonzero(cells[:, 0] == dimension)
-        for part in (1, 2):
-            _replace(cells[:, part], chosen, old, new)
-        for ordered in (self.index.lows, self.index.highs):
-            own = slice(*ordered.start[0, dimension : dimension + 2])
-            for column in (CUT, OTHER):
-                _replace(ordered.entries[own, column], None, old, new)
-            peers = np.flatnonzero(ordered.entries[:, TAG] & PEER == dimension)
-            for column in (PEER_LOW, PEER_HIGH):
-                _replace(ordered.entries[:, column], peers, old, new)
-            zones = ordered.zones[slice(*ordered.start[1, dimension : dimension + 2])]
-            for column in range(3):
-                _replace(zones[:, column], None, old, new)
+        rows = np.arange(self.row_count, dtype=np.int32)
+        regions = self.read(rows)
+        own = regions.cells[regions.cells[:, 0] == dimension, 1:]
+        at = np.searchsorted(old, own).clip(max=len(old) - 1)
+        regions.cells[regions.cells[:, 0] == dimension, 1:] = np.where(old[at] == own, new[at], own)  # or unbounded
+        self.write(rows, regions)
 
     def _search(
         self, olds: Regions, news: Regions, order: Int64s, names: Int32s, required: int, thread: int
@@ -222,13 +207,3 @@ def _by_place(regions: Regions) -> Int64s:
     first = np.minimum(regions.start[:-1], max(len(regions.cells) - 1, 0))
     cells = regions.cells[first] if len(regions.cells) else np.zeros((len(first), 3), np.int64)
     return np.lexsort((cells[:, 1], cells[:, 0]))
-
-
-def _replace(values: Int64s, places: NDArray[np.int64] | None, old: Int64s, new: Int64s) -> None:
-    """Replace each value in `old` by the one in `new`, at some places or all. Unbounded ends are not in `old`."""
-    if places is None:
-        places = np.arange(len(values))
-    found = np.searchsorted(old, values[places])
-    known = found < len(old)
-    known[known] = old[found[known]] == values[places[known]]
-    values[places[known]] = new[found[known]]

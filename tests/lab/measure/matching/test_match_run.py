@@ -29,7 +29,7 @@ class Forgetful(Rival):
 
     name, group = "forgetful", "test"
 
-    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+    def load(self, subscriptions: pa.Table) -> None:
         self.index = Index()
         self.index.add_many(subscriptions)
 
@@ -43,7 +43,7 @@ class Choosy(Forgetful):
 
     name = "choosy"
 
-    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+    def load(self, subscriptions: pa.Table) -> None:
         raise CannotTakePart("not today")
 
 

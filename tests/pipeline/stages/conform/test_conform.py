@@ -6,6 +6,7 @@ import json
 import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -190,17 +191,19 @@ NUMBERS: list[tuple[str, list[object], Any, list[bool]]] = [
 ]
 
 
-@pytest.mark.parametrize(("actual", "values", "declared", "holds"), NUMBERS)
-def test_numbers_fit_where_they_are_held_exactly(
-    spark: SparkSession, actual: str, values: list[object], declared: Any, holds: list[bool]
-) -> None:
-    events = spark.createDataFrame([(value,) for value in values], f"v {actual}").coalesce(1)
-    found = conform(events, StructType([StructField("v", declared)]))
-    rows = found.judged.select("conformed.v", sf.size("reasons").alias("wrong")).collect()
-    assert [row.wrong == 0 for row in rows] == holds
-    for row, value in zip(rows, values, strict=True):
-        if row.wrong == 0:
-            assert row.v == (float(value) if isinstance(row.v, float) else value)  # type: ignore[arg-type]
+def test_numbers_fit_where_they_are_held_exactly(spark: SparkSession) -> None:
+    names = [f"v{number}" for number in range(len(NUMBERS))]
+    schema = ", ".join(f"{name} {actual}" for name, (actual, *_) in zip(names, NUMBERS, strict=True))
+    rows = list(zip_longest(*(values for _, values, _, _ in NUMBERS)))
+    declared = StructType([StructField(name, kind) for name, (_, _, kind, _) in zip(names, NUMBERS, strict=True)])
+    judged = conform(spark.createDataFrame(rows, schema).coalesce(1), declared).judged.collect()
+    for name, (_, values, _, holds) in zip(names, NUMBERS, strict=True):
+        wrong = [name in {one.attribute for one in row.reasons} for row in judged[: len(values)]]
+        assert wrong == [not fits for fits in holds], name
+        for row, value, fits in zip(judged, values, holds, strict=False):
+            if fits:
+                found = row.conformed[name]
+                assert found == (float(value) if isinstance(found, float) else value)  # type: ignore[arg-type]
 
 
 TIMES = [

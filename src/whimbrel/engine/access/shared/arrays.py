@@ -72,7 +72,7 @@ class Scratch(NamedTuple):
     by_attr: Int32Matrix  # [attributes of chunks, block]: the values of a block by attribute (bitmap/kernel.py)
     by_event: Int32Matrix  # [block, 2 x attributes of chunks + 1]: the same by event
     alive: Int32s  # [block]: the events that open a chunk, or the references or signatures not yet ruled out
-    pair_event: Int32s  # [p]: where a run of rows begins in `pair_row`: its event, then its length
+    pair_event: Int32s  # [p]: at the first place of a run of `pair_row`, its event; at the second, its length
     pair_row: Int32s  # [p]: the rows that chunks give
     run: Int64s  # [p]: the hash keys of an event, then the runs under them
     counts: Int64s  # [4]: candidates, probes, chunks opened, verifications

@@ -1,6 +1,8 @@
 """The interface of an access key. The package of each key exports one `AccessKey` as `KEY`; the registry lists them.
 
-Planner, segments, matching kernel, merges and `Index.plan` use these objects only, so none of them names a key.
+Planner, segments, matching kernel, merges and `Index.plan` ask these objects, so that a new key changes none of them.
+Two facts still name a key: a block is sized by the attributes of the bitmap key, and the records that keys share are
+stored as `hash_records`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def _nothing(arrays: Arrays) -> dict[str, np.ndarray]:
 class KeyArrays:
     """The arrays of one key: as kernels see them, and as a segment stores them."""
 
-    name: type
+    tuple_class: type  # the named tuple of the arrays
     prefix: str  # of the stored names
     stored: dict[str, str] = field(default_factory=dict)  # stored names, without prefix, that differ from the field's
     derive: Callable[[Arrays], dict[str, np.ndarray]] = _nothing  # computes, at opening, the arrays that are not stored
@@ -57,12 +59,12 @@ class KeyArrays:
     @cached_property
     def kind(self) -> TupleOfArrays:
         """The tuple as kernels know it."""
-        return tuple_of_arrays(self.name, False)
+        return tuple_of_arrays(self.tuple_class, False)
 
     @cached_property
     def fields(self) -> dict[str, str]:
         """The stored name of each field."""
-        names: tuple[str, ...] = self.name._fields  # type: ignore[attr-defined]
+        names: tuple[str, ...] = self.tuple_class._fields  # type: ignore[attr-defined]
         return {name: self.prefix + self.stored.get(name, name) for name in names}
 
     def stored_arrays(self, made: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
@@ -73,7 +75,7 @@ class KeyArrays:
         """The tuple of a segment, from its stored arrays."""
         derived = self.derive(arrays)
         found = (derived[name] if name in derived else arrays[stored] for name, stored in self.fields.items())
-        made: tuple[np.ndarray, ...] = self.name(*map(read_only, found))
+        made: tuple[np.ndarray, ...] = self.tuple_class(*map(read_only, found))
         return made
 
 

@@ -24,6 +24,8 @@ ATTRIBUTES_PER_EVENT = 64.0
 LINK_SHARE = 0.9
 """Assumed share of events for which a comparison of two attributes holds, without a sample: so high that any other item
 is a better key."""
+FIXED_RANKS = 8
+"""Ranks that an attribute has whatever its constants are: null, booleans, gaps of further types."""
 NO_KEY = 255
 """The kind of a conjunction that has no key yet."""
 UNKEYED_NS = 9.0
@@ -69,7 +71,7 @@ def sample_weights(clauses: Clauses, count: int, attrs: np.ndarray, ranks: np.nd
 def item_shares(clauses: Clauses, weights: Weights) -> np.ndarray:
     """The share of events that each item is expected to admit."""
     out = np.empty(len(clauses.attr), np.float32)
-    _shares(_items_of(clauses), weights, weights.present / np.maximum(1, weights.total - 8), out)
+    _shares(_items_of(clauses), weights, weights.present / np.maximum(1, weights.total - FIXED_RANKS), out)
     links = [attr for attr, _, _ in clauses.dictionary.meta.links]
     if links and weights.cumulative.size == 0:
         compares = np.isin(clauses.attr, links)
@@ -98,7 +100,7 @@ class Plan:
         self.cost = np.full(count, np.inf)
         self.group = np.zeros(count, np.int32)  # the group of each conjunction, 0 for none
         self.price = np.zeros(1)  # float64[groups + 1]: the cost of each group
-        self.rest = np.zeros(count, bool)  # the conjunctions of the key that takes those that no other key wants
+        self.rest = np.zeros(count, bool)  # the conjunctions of the bitmap key, which takes what no other key wants
         self.load = 0.0  # what that key costs an event if it has any conjunction
         self.notes: dict[str, object] = {}  # what a key keeps between `bid` and `lay_out`, by its name
         self.records: list[np.ndarray] = []  # the records that were laid out so far
@@ -164,7 +166,7 @@ def _items_of(clauses: Clauses) -> Items:
 def share_between(weights: Weights, a: int, low: int, high: int) -> float:
     """The share of events with a value of attribute a in the ranks low .. high."""
     if weights.cumulative.size == 0:  # constants are equally likely, and gaps between them count for ranges only
-        own = max(1, weights.total[a] - 8)
+        own = max(1, weights.total[a] - FIXED_RANKS)
         return float(weights.present[a] * min(1.0, (2.0 if low == high else float(high - low + 1)) / own))
     at = weights.start[a]
     return float(weights.cumulative[at + high + 1] - weights.cumulative[at + low])

@@ -42,7 +42,6 @@ def _stepping(title: str, matcher: Matcher, events: list[dict[str, object]], tex
 
 EXPERIMENT = Experiment(
     name="beyond-churn",
-    paper="Beyond",
     figure="churn",
     question="What do additions and removals between events cost?",
     why="The engine keeps new subscriptions in a small indexed head; a frozen matcher checks them one by one.",

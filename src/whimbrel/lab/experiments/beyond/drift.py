@@ -36,7 +36,6 @@ def measure(point: Point) -> TimedWorks:
 
 EXPERIMENT = Experiment(
     name="beyond-drift",
-    paper="Beyond",
     figure="drift",
     question="What does it cost to keep an old plan when events change, and what does `analyze` bring?",
     why="A plan picks for each subscription the attributes that few events pass; when these crowd, it picks badly.",

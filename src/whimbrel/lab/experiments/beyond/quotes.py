@@ -23,7 +23,6 @@ def measure(point: Point) -> TimedWorks:
 
 EXPERIMENT = Experiment(
     name="beyond-quotes",
-    paper="Beyond",
     figure="stock quotes",
     question="Who is fastest on alerts over real stock quotes?",
     why="Most alerts name a symbol and a narrow band of prices: a lookup of the symbol, then a search among its bands.",

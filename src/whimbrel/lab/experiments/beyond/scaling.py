@@ -85,7 +85,6 @@ def _memory(point: Point) -> float:
 
 EXPERIMENT = Experiment(
     name="beyond-scaling",
-    paper="Beyond",
     figure="scaling",
     question="How far does one process go?",
     why="Subscriptions are arrays of ranks without an object each; time beyond the lookups goes to listing matches.",

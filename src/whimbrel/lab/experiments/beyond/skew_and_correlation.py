@@ -20,7 +20,6 @@ def workload_of(point: Point) -> Workload:
 
 SKEW = Experiment(
     name="beyond-skew",
-    paper="Beyond",
     figure="skew",
     question="What do popular values do to the algorithms, which the papers measure on uniform ones?",
     why="A popular value fills one cluster: whoever finds candidates by a single value meets nearly all subscriptions.",
@@ -42,7 +41,6 @@ SKEW = Experiment(
 
 CORRELATION = Experiment(
     name="beyond-correlation",
-    paper="Beyond",
     figure="correlated attributes",
     question="What happens where the values of attributes go together?",
     why="Estimates multiply shares as if attributes were independent; a lookup of all values at once does not care.",

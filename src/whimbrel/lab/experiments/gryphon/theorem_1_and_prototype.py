@@ -42,7 +42,6 @@ def expected_visits(filters: list[str]) -> float:
 
 BOUND = Experiment(
     name="gryphon-bound",
-    paper="Gryphon",
     figure="theorem 1",
     question="How far is the tree from the bound that the paper proves?",
     why="The bound lets every level be as full as it can be; real subscriptions share fewer nodes near the root.",
@@ -82,7 +81,6 @@ def count_prototype(point: Point) -> CountedRows:
 
 FOOTNOTE = Experiment(
     name="gryphon-footnote",
-    paper="Gryphon",
     figure="section 6, footnote",
     question="Is the prototype's setting, 25,000 subscriptions of 30 values, as light as the paper says?",
     why="With 30 values an edge is followed by one event in 30, so almost every path ends near the root.",

@@ -66,7 +66,6 @@ def count(point: Point) -> CountedRows:
 
 EXPERIMENT = Experiment(
     name="lesub-types",
-    paper="LeSub",
     figure="footnote 1 and section 5",
     question="What does it save to keep several event types apart?",
     why="Where types are apart, an event is compared with the subscriptions to its own type only.",

@@ -26,7 +26,6 @@ def count_tree(point: Point) -> CountedRows:
 
 TREE_SIZE = Experiment(
     name="prefix-7",
-    paper="Prefix",
     figure="figure 7",
     question="How large and how high does the routing tree get?",
     why="A filter that overlaps others in part is split among them, so a tree has several nodes for each constraint.",
@@ -66,7 +65,6 @@ def count_prefixes(point: Point) -> CountedRows:
 
 PREFIX_SIZE = Experiment(
     name="prefix-8",
-    paper="Prefix",
     figure="figure 8",
     question="How large is the prefix that travels with an event?",
     why="An event satisfies few of the constraints near the root, and nothing below a node that it fails.",
@@ -101,7 +99,6 @@ def count_tree_levels(point: Point) -> CountedRows:
 
 TREE_LEVELS = Experiment(
     name="prefix-9",
-    paper="Prefix",
     figure="figure 9",
     question="On which levels are the nodes of the routing tree?",
     why="Each level splits what is left of a filter; most filters end after four or five constraints.",
@@ -128,7 +125,6 @@ def count_prefix_levels(point: Point) -> CountedRows:
 
 PREFIX_LEVELS = Experiment(
     name="prefix-10",
-    paper="Prefix",
     figure="figure 10",
     question="On which levels are the nodes of a prefix?",
     why="Every level asks for one more constraint, so fewer paths of the tree go on.",
@@ -162,7 +158,6 @@ def count_publishing(point: Point) -> CountedRows:
 
 TREE_PUBLISHING = Experiment(
     name="prefix-11",
-    paper="Prefix",
     figure="figure 11",
     question="How often must a growing tree be published again?",
     why="The larger a tree, the more filters it takes to change a given share of it, above all near the root.",

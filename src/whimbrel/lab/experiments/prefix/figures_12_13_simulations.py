@@ -45,7 +45,6 @@ def false_shares(series: str, events: int, distribution: Distribution, threshold
 
 BY_THRESHOLD = Experiment(
     name="prefix-12",
-    paper="Prefix",
     figure="figure 12",
     question="How many events go to a router that wants them not, because its tree is stale?",
     why="A filter that is younger than the tree is kept at an ancestor of its place, where more events come by.",
@@ -78,7 +77,6 @@ def count_by_distribution(point: Point) -> CountedRows:
 
 BY_DISTRIBUTION = Experiment(
     name="prefix-13",
-    paper="Prefix",
     figure="figure 13",
     question="Which distribution of filters makes the most false positives?",
     why="Where names are uniform, filters share little: a new one finds no node of its kind and stays near the root.",
@@ -117,7 +115,6 @@ def count_by_depth(point: Point) -> CountedRows:
 
 BY_DEPTH = Experiment(
     name="prefix-depth",
-    paper="Prefix",
     figure="section 4.4, depth limit",
     question="How many false positives does a limit on the depth make, alone and with stale trees?",
     why="A node at the limit stands for all that is below it: the nearer to the root, the more it promises.",
@@ -157,7 +154,6 @@ def count_updates(point: Point) -> CountedRows:
 
 TREE_UPDATES = Experiment(
     name="prefix-updates",
-    paper="Prefix",
     figure="section 5, traffic",
     question="How much traffic do updates of the tree make?",
     why="An update carries the filters that came since the last one, so bytes hardly depend on how often it comes.",

@@ -89,7 +89,6 @@ def count_nodes(point: Point) -> CountedRows:
 
 TREE = Experiment(
     name="prefix-14",
-    paper="Prefix",
     figure="figure 14",
     question="What do the tree of a search log and the prefix of a page look like?",
     why="A query that contains another stands below it; most are on the second and third level, and a page names few.",
@@ -132,7 +131,6 @@ def count_prefixes(point: Point) -> CountedRows:
 
 PREFIXES = Experiment(
     name="prefix-15",
-    paper="Prefix",
     figure="figure 15",
     question="Which part of all queries does the prefix of a page name?",
     why="A page contains the texts of few queries, whatever their number.",

@@ -48,7 +48,6 @@ def _index_of(spaces: SubjectSpaces, count: int) -> Index:
 
 ADDING = Experiment(
     name="spaces-11",
-    paper="Spaces",
     figure="figure 11",
     question="How long does it take to add a publication, and what do publications and subscriptions do to it?",
     why="A third of the subscriptions match each publication, so the time is that of listing them.",
@@ -103,7 +102,6 @@ def measure_deleting(point: Point) -> TimedWorks:
 
 DELETING = Experiment(
     name="spaces-delete",
-    paper="Spaces",
     figure="section 6, delete",
     question="Does it cost as much to delete a publication as to add it?",
     why="Both find everybody who matches: one to tell of the publication, the other to tell that it is gone.",
@@ -138,7 +136,6 @@ def measure_without_matches(point: Point) -> TimedWorks:
 
 WITHOUT_MATCHES = Experiment(
     name="spaces-none",
-    paper="Spaces",
     figure="section 6, no match",
     question="Does a publication that nothing matches cost the same among millions of subscriptions?",
     why="A search starts at the dimension with the fewest overlapping bounds: where there are none, it ends at once.",

@@ -25,7 +25,6 @@ def measure_random(point: Point) -> TimedWorks:
 
 RANDOM_UPDATES = Experiment(
     name="spaces-12",
-    paper="Spaces",
     figure="figure 12",
     question="How long does an update take that moves a publication anywhere?",
     why="A random move crosses a third of all bounds in each dimension; what is crossed must be looked at.",
@@ -55,7 +54,6 @@ def measure_small(point: Point) -> TimedWorks:
 
 SMALL_UPDATES = Experiment(
     name="spaces-13",
-    paper="Spaces",
     figure="figure 13",
     question="How much less does a small update take?",
     why="The index scans only the bounds between the old and the new value: a hundredth of them for a step of one.",
@@ -99,7 +97,6 @@ def measure_new_matches(point: Point) -> TimedWorks:
 
 NEW_MATCHES = Experiment(
     name="spaces-14",
-    paper="Spaces",
     figure="figure 14",
     question="Is the time of an update in proportion to the matches that it makes?",
     why="Every bound between old and new value is a candidate, and a share of the candidates are new matches.",

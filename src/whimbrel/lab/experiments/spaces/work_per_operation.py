@@ -46,7 +46,6 @@ def _counted(series: str, spaces: SubjectSpaces, before: dict[str, int]) -> Coun
 
 EXPERIMENT = Experiment(
     name="spaces-work",
-    paper="Spaces",
     figure="tables 1 and 2",
     question="How many entries of ordered lists does an operation pass, and how many regions does it check?",
     why="A new region rules out all that is disjoint from it; a step crosses only the bounds at one value.",

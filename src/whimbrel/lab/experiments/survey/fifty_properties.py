@@ -24,7 +24,6 @@ def workload_of(point: Point) -> Workload:
 
 COMPARISON = Experiment(
     name="survey-time",
-    paper="Survey",
     figure="the comparison",
     question="Which of naive, TreeMatch, RAPID, Modified RAPID and SGIM is fastest on 50 properties?",
     why="RAPID searches a tree without properties that the event lacks; SGIM evaluates most predicates of an event.",
@@ -60,7 +59,6 @@ COMPARISON = Experiment(
 
 SHARE_OF_ONES = Experiment(
     name="survey-ones",
-    paper="Survey",
     figure="section III.D",
     question="What does it bring to search by zeros where zeros are the fewer?",
     why="An event with few zeros has a block of ones, whose tree is as small as that of a block of zeros.",

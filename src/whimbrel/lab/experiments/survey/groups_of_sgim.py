@@ -24,7 +24,6 @@ def workload_of(point: Point) -> Workload:
 
 EXPERIMENT = Experiment(
     name="survey-sgim",
-    paper="Survey",
     figure="section III.E",
     question="How many evaluations does the group index of SGIM save?",
     why="Each different predicate is evaluated once; with equalities most groups are deleted, with ranges hardly any.",

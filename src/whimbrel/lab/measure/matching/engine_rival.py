@@ -44,7 +44,7 @@ class Engine(Rival):
         self.index = index
         self.threads = self.cores = threads
 
-    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+    def load(self, subscriptions: pa.Table) -> None:
         """Do nothing: the index is loaded."""
 
     def pairs(self, events: pa.Table) -> Iterator[Pairs]:

@@ -46,7 +46,7 @@ class NaiveLoop(Rival):
         self.name = "compiled naive (equal filters once)" if once else "compiled naive"
         self._once = once
 
-    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+    def load(self, subscriptions: pa.Table) -> None:
         texts = subscriptions["filter"].combine_chunks()
         self._ids = subscriptions["id"].to_numpy()
         self._holders: tuple[np.ndarray, np.ndarray] | None = None

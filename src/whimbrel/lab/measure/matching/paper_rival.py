@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival, pairs_of_blocks
 from whimbrel.matchers import BaseMatcher, make
-from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.matchers.shared.frozen import FrozenMatcher
 
 LOAD_SECONDS = 120.0
 """CPU time for filling one by one."""
@@ -29,7 +29,7 @@ class PaperMatcher(Rival):
         """Whether it loads many subscriptions at once."""
         return isinstance(self.matcher, FrozenMatcher)
 
-    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+    def load(self, subscriptions: pa.Table) -> None:
         matcher = self.matcher
         ids, texts = subscriptions["id"].to_pylist(), subscriptions["filter"].to_pylist()
         if isinstance(matcher, FrozenMatcher):

@@ -145,7 +145,7 @@ def _enter(
     rival = one.rival
     progress(f"loading {rival.name}")
     try:
-        one.load.of(lambda: rival.load(subscriptions, seconds))
+        one.load.of(lambda: rival.load(subscriptions))
         progress(f"trying {rival.name}")
         one.events = affordable(
             lambda number: rival.run(events.slice(0, number)), events.num_rows, seconds / (repeat + 2)

@@ -36,8 +36,8 @@ class Rival(ABC):
     cores: int = 1
 
     @abstractmethod
-    def load(self, subscriptions: pa.Table, seconds: float) -> None:
-        """Load the table (id, filter). Raise `CannotTakePart` if that is impossible or takes much longer than that."""
+    def load(self, subscriptions: pa.Table) -> None:
+        """Load the table (id, filter). Raise `CannotTakePart` if that is impossible or takes too long."""
 
     @abstractmethod
     def pairs(self, events: pa.Table) -> Iterator[Pairs]:

@@ -12,8 +12,7 @@ from whimbrel.lab.measure import machine
 from whimbrel.lab.measure.benchmark_results import BenchSettings, Progress, check_names, no_progress
 from whimbrel.lab.measure.pipeline import works
 from whimbrel.lab.measure.pipeline.match_work import run_match
-from whimbrel.lab.measure.pipeline.open_work import run_open
-from whimbrel.lab.measure.pipeline.single_works import run_compile, run_curve, run_handover
+from whimbrel.lab.measure.pipeline.single_works import run_compile, run_curve, run_handover, run_open
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRivalMaker
 from whimbrel.lab.measure.pipeline.stream_work import run_stream
 from whimbrel.lab.measure.pipeline.workbench import Workbench

@@ -23,7 +23,7 @@ from whimbrel.model.schema import Schema
 ROWS_ONE_BY_ONE = 64
 """Batches up to this size are checked row by row, because a check of whole columns would cost as much."""
 SHOWN = 80
-"""Characters of a text that a message shows."""
+"""Characters of a value that a message shows."""
 REASONS = pa.list_(pa.struct([(name, pa.string()) for name in ("attribute", "kind", "message")]))
 
 Reasons: TypeAlias = list[dict[str, str]]

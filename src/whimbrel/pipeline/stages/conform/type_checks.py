@@ -14,11 +14,10 @@ from pyspark.sql import types as t
 
 from whimbrel.pipeline.spark.expressions import literal, name, struct, type_name, variant_field, variant_get
 from whimbrel.pipeline.stages.conform.exact_cast import FLOATS, ExactCast, exact_cast, is_number
+from whimbrel.pipeline.stages.conform.schema_checks import SHOWN
 
 Unknown = Literal["keep", "drop", "report"]
 
-SHOWN = 80
-"""Characters of a value that a message shows."""
 _NO_REASONS = "CAST(array() AS array<struct<attribute: string, kind: string, message: string>>)"
 _NO_SUCH_FIELD = "'expected no such field'"
 _NESTED = (t.StructType, t.ArrayType, t.MapType)
