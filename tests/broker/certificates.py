@@ -32,8 +32,9 @@ def make_certificates(directory: Path) -> Certificates:
     directory.mkdir(parents=True, exist_ok=True)
     made = Certificates(*(directory / name for name in ("ca.pem", "certificate.pem", "key.pem")))
     signer, request, names = (directory / name for name in ("ca-key.pem", "request.pem", "names.cnf"))
-    names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    _openssl("req", "-x509", *_KEY, "-days", "2", "-subj", "/CN=private", "-keyout", signer, "-out", made.authority)
+    names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\nauthorityKeyIdentifier=keyid\n")
+    authority = ["-subj", "/CN=private", "-addext", "keyUsage=critical,keyCertSign"]  # Python 3.13 asks for its usage
+    _openssl("req", "-x509", *_KEY, "-days", "2", *authority, "-keyout", signer, "-out", made.authority)
     _openssl("req", "-new", *_KEY, "-subj", "/CN=localhost", "-keyout", made.key, "-out", request)
     signed_by = ["-CA", made.authority, "-CAkey", signer, "-CAcreateserial", "-days", "2", "-extfile", names]
     _openssl("x509", "-req", "-in", request, *signed_by, "-out", made.certificate)

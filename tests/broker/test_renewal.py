@@ -17,7 +17,8 @@ def test_a_broker_goes_on_under_another_id(tmp_path: Path) -> None:
         id = client.create("data.price < 5")["id"]
         first = client.publish([event])[0].offset
         process.stop()
-    former = LogReader(tmp_path / "log").id
+    with LogReader(tmp_path / "log") as reader:
+        former = reader.id
     assert renew(tmp_path) != former
     with process, Client(process.url) as client:
         assert client.publish([event])[0].duplicate

@@ -29,6 +29,7 @@ def test_a_log_that_is_written_or_missing_keeps_its_id(tmp_path: Path) -> None:
     with LogWriter(tmp_path / "log") as writer:
         with pytest.raises(LogLocked):
             renew_id(tmp_path / "log")
-        assert LogReader(tmp_path / "log").id == writer.id
+        with LogReader(tmp_path / "log") as reader:
+            assert reader.id == writer.id
     with pytest.raises(MissingLog):
         renew_id(tmp_path / "none")
