@@ -38,9 +38,10 @@ class Expansion(NamedTuple):
 @inlined
 def add_leaf(dnf: Expansion, leaf: int) -> bool:  # pragma: no cover
     """Add an alternative of one conjunction of one predicate; False if there are too many."""
-    made, used = dnf.used[1], dnf.used[2]
-    dnf.first[dnf.used[0]], dnf.start[made], dnf.size[made], dnf.leaf[used] = made, used, 1, leaf
-    dnf.used[:] += 1
+    count = dnf.used
+    waiting, made, used = count[0], count[1], count[2]
+    dnf.first[waiting], dnf.start[made], dnf.size[made], dnf.leaf[used] = made, used, 1, leaf
+    count[0], count[1], count[2] = waiting + 1, made + 1, used + 1  # a slice would be slower
     return bool(made + 1 < CONJUNCTIONS + LEAVES and used + 1 < REFERENCES)
 
 

@@ -94,7 +94,7 @@ def _scan(source: TextBytes) -> _Scan:
     size = int(source.offsets[-1] - source.offsets[0])
     leaves, literals = size // 4 + rows + 1, size // 2 + rows + 2
     pool = SkeletonPool(
-        np.empty(SKELETON_BYTES, np.uint8), np.zeros(SKELETONS + 1, np.int64), np.zeros(4 * SKELETONS, np.int32)
+        np.empty(SKELETON_BYTES + 8, np.uint8), np.zeros(SKELETONS + 1, np.int64), np.zeros(4 * SKELETONS, np.int32)
     )
     out = ScannedTexts(
         leaves=np.empty(rows, np.int32),

@@ -220,7 +220,7 @@ def scan_texts(
         is_between = is_done = is_negated = is_mixed = False
         word = -1
         good = True
-        dnf.used[:] = 0
+        dnf.used[0] = dnf.used[1] = dnf.used[2] = 0
         while good:
             kind = KIND[item(data, at)] if at < end else ODD
             if kind == SPACES:

@@ -11,7 +11,7 @@ import numpy as np
 
 from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.float_kernels import LEFT, nearest_float
-from whimbrel.compiled.helpers import hash_of_bytes, item, shared
+from whimbrel.compiled.helpers import item, load_word
 from whimbrel.compiled.jit import helper, inlined
 
 DOUBLE_QUOTE, QUOTE, PLUS, MINUS, POINT, ZERO, NINE = b"\"'+-.09"
@@ -28,13 +28,14 @@ KIND[[OPEN, CLOSE, COMMA, LESS, EQUAL, GREATER, BANG, PLUS, MINUS]] = SYMBOL
 
 
 def _word(text: bytes) -> np.uint64:
-    return np.uint64(int.from_bytes(text, "big"))
+    """What `word_key` returns for a word."""
+    return np.uint64(int.from_bytes(text.rjust(8, b"\0"), "little"))
 
 
 AND, OR, NOT, BETWEEN = _word(b"AND"), _word(b"OR"), _word(b"NOT"), _word(b"BETWEEN")
 _IN, _IS, _LIKE, _NULL, _TRUE, _FALSE = map(_word, (b"IN", b"IS", b"LIKE", b"NULL", b"TRUE", b"FALSE"))
-_CAPITAL = np.uint64(0xDF)
-"""The mask that makes a letter of ASCII a capital."""
+_CAPITALS = np.uint64(0xDFDFDFDFDFDFDFDF)
+"""The mask that makes eight letters of ASCII capitals."""
 
 _FULL = np.uint64(10**18)
 """From this number on one more digit may not fit."""
@@ -45,7 +46,8 @@ NO_INTEGER = np.int64(-(1 << 63))
 """Stands for a number that is no integer, or a float of 2^53 or more."""
 _LARGEST_EXPONENT = 10_000
 """A larger exponent is read as this one, which makes any number long."""
-_BYTE, _TEN = np.uint64(8), np.uint64(10)
+_BYTE, _TEN, _HALF = np.uint64(8), np.uint64(10), np.uint64(32)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @helper
@@ -158,13 +160,23 @@ def after_name(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
 
 
 @helper
+def _top_bytes(word: np.uint64, size: int) -> np.uint64:  # pragma: no cover
+    """The first `size` bytes of a word that was loaded, 1 to 8, moved to its end; zeros before them."""
+    return word << np.uint64(64 - 8 * size)
+
+
+@helper
 def word_key(data: Bytes, start: int, end: int) -> np.uint64:  # pragma: no cover
-    """The letters of a short word as capitals in one integer; 0 for a long word."""
-    key = np.uint64(0)
-    if end - start <= 7:
-        for at in range(start, end):
-            key = (key << _BYTE) | (np.uint64(item(data, at)) & _CAPITAL)
-    return key
+    """The letters of a word of up to 7 bytes as capitals in one integer; 0 for a longer word."""
+    size = end - start
+    if size > 7:
+        return np.uint64(0)
+    if start + 8 <= data.size:
+        return _top_bytes(load_word(data, start), size) & _CAPITALS
+    word = np.uint64(0)
+    for at in range(end - 1, start - 1, -1):
+        word = (word << _BYTE) | np.uint64(item(data, at))
+    return _top_bytes(word, size) & _CAPITALS
 
 
 @helper
@@ -186,17 +198,32 @@ class SkeletonPool(NamedTuple):
 
 @inlined
 def skeleton_number(rest: Bytes, size: int, pool: SkeletonPool, known: int) -> np.int64:  # pragma: no cover
-    """The number of a skeleton in the pool, which becomes the next number if it is new; -1 if the pool is full."""
-    mask = pool.table.size - 1
-    slot = hash_of_bytes(rest, 0, size) & mask
-    while pool.table[slot] != 0:
-        code = pool.table[slot] - 1
-        start = pool.starts[code]
-        if pool.starts[code + 1] - start == size and shared(pool.data, start, rest, 0, size) == size:
-            return np.int64(code)
-        slot = (slot + 1) & mask
+    """The number of a skeleton in the pool, which becomes the next number if it is new; -1 if the pool is full.
+
+    Eight bytes are read at a time, so `rest` and the data of the pool have seven bytes more than they use.
+    """
+    mask = np.uint64(pool.table.size - 1)
+    h = np.uint64(size)
+    at = 0
+    while at + 8 < size:
+        h = (h ^ load_word(rest, at)) * _FACTOR
+        h ^= h >> _HALF
+        at += 8
+    last = _top_bytes(load_word(rest, at), size - at)
+    h = (h ^ last) * _FACTOR
+    slot = np.int64((h ^ (h >> _HALF)) & mask)
+    while item(pool.table, slot) != 0:
+        code = np.int64(item(pool.table, slot) - 1)
+        start = item(pool.starts, code)
+        if item(pool.starts, code + 1) - start == size:
+            same = 0
+            while same < at and load_word(pool.data, start + same) == load_word(rest, same):
+                same += 8
+            if same == at and _top_bytes(load_word(pool.data, start + at), size - at) == last:
+                return code
+        slot = np.int64(np.uint64(slot + 1) & mask)
     start = pool.starts[known]
-    if known + 1 >= pool.starts.size or start + size > pool.data.size:
+    if known + 1 >= pool.starts.size or start + size + 8 > pool.data.size:
         return np.int64(-1)
     for i in range(size):
         pool.data[start + i] = rest[i]
