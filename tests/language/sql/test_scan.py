@@ -335,6 +335,12 @@ def test_texts_beyond_the_capacity_for_skeletons_are_left(monkeypatch: pytest.Mo
     assert left(*batch) == list(range(2, 20))
 
 
+@pytest.mark.parametrize("text", ["not a", "a Is Null", "b = 1 and a", "abcdefg", "abcdefgh", "true", "a or false"])
+def test_a_word_at_the_end_of_the_bytes_is_recognised_as_in_their_middle(text: str) -> None:
+    """A word is read by a load of eight bytes, where the buffer has as many behind its start."""
+    assert left(text) == left(text + " " * 8) == left(f" {text}", f"{text} ") == []
+
+
 def test_limits_of_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "LONGEST", 1 << 16)
     many = scan_kernels.LEAVES
