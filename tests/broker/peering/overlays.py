@@ -91,6 +91,14 @@ class Overlay:
         for broker, count in zip(self.brokers, counts, strict=True):
             until(lambda broker=broker, count=count: broker.overlay()["routing"]["filters"] == count)
 
+    def until_peers_told(self, count: int) -> None:
+        """Wait until every broker has so many filters from each of its peers.
+
+        Where brokers have the same filter, `until_filters` does not tell whether it came: each has it from the start.
+        """
+        for broker in self.brokers:
+            until(lambda broker=broker: all(link["filters"] == count for link in broker.links().values()))
+
 
 def until(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Wait until something is true."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,15 +19,15 @@ def connected(broker: OverlayBroker) -> set[str]:
 def check_events_come_once(overlay: Overlay) -> None:
     """Publish at every broker; every broker has everything once."""
     count = len(overlay.brokers)
-    clients = [broker.client() for broker in overlay.brokers]
-    ids = [client.create("data.n >= 0")["id"] for client in clients]
-    overlay.until_filters([1] * count)  # they are the same filter
-    for number, client in enumerate(clients):
-        client.publish([{"n": number}, {"n": number + count}])
-    for client, id in zip(clients, ids, strict=True):
-        until(lambda client=client, id=id: len(client.pull(id, wait=0.1)) >= 2 * count)
-        assert sorted(message.data["n"] for message in client.pull(id)) == list(range(2 * count))
-        client.close()
+    with ExitStack() as stack:
+        clients = [stack.enter_context(broker.client()) for broker in overlay.brokers]
+        ids = [client.create("data.n >= 0")["id"] for client in clients]
+        overlay.until_peers_told(1)
+        for number, client in enumerate(clients):
+            client.publish([{"n": number}, {"n": number + count}])
+        for client, id in zip(clients, ids, strict=True):
+            until(lambda client=client, id=id: len(client.pull(id, wait=0.1)) >= 2 * count)
+            assert sorted(message.data["n"] for message in client.pull(id)) == list(range(2 * count))
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)

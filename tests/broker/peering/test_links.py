@@ -156,6 +156,7 @@ def test_a_token_with_rules_lets_only_such_events_pass_and_a_revoked_one_ends_th
         here, there = open_now.enter_context(first.client()), open_now.enter_context(second.client())
         until(lambda: second.links().get("b0", {}).get("connected"))
         mine, theirs = here.create("data.n < 5")["id"], there.create("data.n < 5")["id"]
+        overlay.until_peers_told(1)
         overlay.until_filters([1, 2])  # at b0 both are the same, at b1 its filter has the rules
         both = [{"n": 1, "tenant": "acme"}, {"n": 2, "tenant": "other"}]
         here.publish(both)

@@ -188,7 +188,7 @@ def kill_at_random(folder: Path, times: int) -> None:
         first = process.stdout.readline()
         time.sleep(chance.random() * 0.3)
         process.send_signal(signal.SIGKILL)
-        lines = (first + process.stdout.read()).splitlines()
+        lines = (first + process.stdout.read()).split("\n")[:-1]  # a last line without its end was cut off
         process.wait()
         process.stdout.close()
         for line in lines:
