@@ -23,6 +23,10 @@ os.environ.setdefault(
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.sql.codegen.wholeStage=false -Dspark.sql.adaptive.enabled=false",
 )
 
+# While a second process compiles kernels, small indexes have no segments, and tests look at segments. Tests of that
+# process switch it on.
+os.environ.setdefault("WHIMBREL_WARM_UP", "0")
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish() -> None:

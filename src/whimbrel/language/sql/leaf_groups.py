@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from whimbrel.compiled.array_types import Int64s
+from whimbrel.compiled.array_types import Int32s, Int64s
+from whimbrel.compiled.jit import kernel
 from whimbrel.language.columnar.terms import Column, DictionaryStrings, Operand, Term, TermGroup, large_texts
 from whimbrel.language.sql.expansion_kernels import UseAlternatives
 from whimbrel.language.sql.leaves import Leaf, LeafAlternatives, read_leaf
@@ -70,18 +71,21 @@ class LeafGroups:
         self._expanded: list[tuple[Int64s, Int64s]] = []  # the ones that the parser turns into an OR
         self._replaced: list[tuple[Int64s, Int64s]] = []  # uses, and how many alternatives each has
         self._lengths: list[Int64s] = []  # uses of each alternative
-        order = np.argsort(scanned.code.astype(np.uint16), kind="stable")  # of 16 bits NumPy sorts in linear time
-        ends = np.cumsum(np.bincount(scanned.code, minlength=2 * len(skeletons))).tolist()
-        for code, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-            if begin < end:
-                self._add(read_leaf(skeletons[code >> 1], bool(code & 1)), order[begin:end])
+        self._single = None if scanned.length.max(initial=1) > 1 else np.ones(self.size, np.int64)
+        counts = np.bincount(scanned.code)
+        begin = np.cumsum(counts) - counts
+        places = np.empty(self.size, np.int64)
+        starts = begin.tolist()
+        sort_uses(scanned.code, begin, places)
+        for code in np.flatnonzero(counts).tolist():
+            self._add(read_leaf(skeletons[code >> 1], bool(code & 1)), places[starts[code] : begin[code]])
 
     def _add(self, leaf: Leaf | LeafAlternatives | None, places: Int64s) -> None:
         """Add the uses of one leaf."""
         if leaf is None:
             self.for_parser.append(places)
             return
-        lengths = self._scanned.length[places].astype(np.int64)
+        lengths = self._lengths_of(places)
         if isinstance(leaf, LeafAlternatives) or not (leaf.is_list or leaf.is_each):
             is_list = lengths > 1
             if is_list.any():
@@ -97,6 +101,10 @@ class LeafGroups:
                 if not leaf.term.negated:
                     self._expanded.append((places, lengths))
             self.groups += self._made(leaf, places, lengths)
+
+    def _lengths_of(self, places: Int64s) -> Int64s:
+        """How many members the list of each use has; 1 for a use without a list."""
+        return self._scanned.length[places].astype(np.int64) if self._single is None else self._single[: len(places)]
 
     def _add_alternatives(self, leaf: LeafAlternatives, places: Int64s) -> None:
         count, first = len(places), self.size
@@ -148,9 +156,17 @@ class LeafGroups:
             if len(places[own]):
                 group = _group(leaf, places[own], lengths[own], self._scanned, width)
                 for finished, left in _finished(leaf, group):
-                    self.for_parser.append(left)
+                    self.for_parser += [left] if len(left) else []
                     made += [finished] if finished is not None else []
         return made
+
+
+@kernel
+def sort_uses(code: Int32s, begin: Int64s, places: Int64s) -> None:  # pragma: no cover
+    """Write the places of the uses of each code one after the other, from `begin[code]` on, which becomes their end."""
+    for i in range(code.size):
+        places[begin[code[i]]] = i
+        begin[code[i]] += 1
 
 
 def _widths(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts) -> np.ndarray | None:
@@ -159,41 +175,54 @@ def _widths(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts) -> n
         return None
     is_wide, is_other, is_exact = np.zeros((3, len(places)), bool)
     use = np.repeat(np.arange(len(places)), lengths)
-    within = np.arange(len(use)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    first = _cells(scanned.first_number[places], lengths)
     for slot in range(len(leaf.negative)):
-        integers = scanned.integers[scanned.first_number[places][use] + within + slot]
-        is_wide[use[are_wide(integers)]] = True
+        integers = scanned.integers[first + slot]
+        is_wide[use[(np.abs(integers) > EXACT_FLOAT) & (integers != NO_INTEGER)]] = True
         is_other[use[integers == NO_INTEGER]] = True
         is_exact[use[integers == BIG_INTEGER]] = True
     widths: np.ndarray = np.where(is_exact | (is_wide & is_other), _OBJECTS, np.where(is_wide, _INTEGERS, _FLOATS))
     return widths
 
 
-def are_wide(integers: Int64s) -> Mask:
-    """A mask of the integers that binary64 may not hold exactly."""
-    mask: Mask = (integers > EXACT_FLOAT) | ((integers < -EXACT_FLOAT) & (integers != NO_INTEGER))
-    return mask
+def _cells(first: Int64s, lengths: Int64s) -> Int64s:
+    """The places of the members of lists, one list after the other; `first` are those of the first members."""
+    ends = np.cumsum(lengths)
+    cells: Int64s = np.arange(ends[-1]) + np.repeat(first - (ends - lengths), lengths)
+    return cells
+
+
+@kernel
+def has_wide(integers: Int64s) -> bool:  # pragma: no cover
+    """Whether binary64 may not hold some integer exactly."""
+    found = False
+    for integer in integers:
+        found |= integer != NO_INTEGER and (integer > EXACT_FLOAT or integer < -EXACT_FLOAT)
+    return found
 
 
 def _group(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts, width: int) -> TermGroup:
     """The uses of a leaf with their literals."""
-    first_string, first_number = scanned.first_string[places], scanned.first_number[places]
-    is_list = leaf.is_list and bool(leaf.types) and bool((lengths > 1).any())
-    if is_list:
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        first_string, first_number = (np.repeat(first, lengths) + within for first in (first_string, first_number))
-    strings = scanned.strings
-    columns: list[Column] = [
-        DictionaryStrings(strings.codes[first_string + slot], strings.vocabulary) for slot in range(leaf.strings)
-    ]
-    for slot, negative in enumerate(leaf.negative):
-        column = _numbers(first_number + slot, scanned, width)
-        columns.append(0 - column if negative else column)
+    is_list = leaf.is_list and bool(leaf.types) and bool(lengths.max() > 1)
+    columns: list[Column] = []
+    if leaf.strings:
+        first, strings = scanned.first_string[places], scanned.strings
+        first = _cells(first, lengths) if is_list else first
+        columns += [DictionaryStrings(strings.codes[first + slot], strings.vocabulary) for slot in range(leaf.strings)]
+    if leaf.negative:
+        first = scanned.first_number[places]
+        first = _cells(first, lengths) if is_list else first
+        for slot, negative in enumerate(leaf.negative):
+            column = _numbers(first + slot, scanned, width)
+            columns.append(0 - column if negative else column)
     return TermGroup(leaf.term, leaf.types, places, tuple(columns), lengths if is_list else None)
 
 
 def _numbers(at: Int64s, scanned: CutTexts, width: int) -> np.ndarray:
     """The numbers of some places, as a column that holds them exactly."""
+    floats: np.ndarray = scanned.numbers
+    if width == _FLOATS and scanned.integers[at[0]] == NO_INTEGER:
+        return floats[at]
     integers: np.ndarray = scanned.integers[at]
     if width == _OBJECTS:
         column = np.empty(len(at), object)
@@ -203,8 +232,7 @@ def _numbers(at: Int64s, scanned: CutTexts, width: int) -> np.ndarray:
         ]  # fmt: skip
         return column
     if width == _FLOATS and (integers == NO_INTEGER).any():
-        floats: np.ndarray = scanned.numbers[at]
-        return floats
+        return floats[at]
     return integers
 
 

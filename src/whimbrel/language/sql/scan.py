@@ -17,7 +17,7 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only
 from whimbrel.language.columnar.terms import Conjunctions, DictionaryStrings, ParsedMany
 from whimbrel.language.sql.expansion_kernels import replace_uses
-from whimbrel.language.sql.leaf_groups import BIG_INTEGER, EXACT_FLOAT, CutTexts, LeafGroups, are_wide
+from whimbrel.language.sql.leaf_groups import BIG_INTEGER, EXACT_FLOAT, CutTexts, LeafGroups, has_wide
 from whimbrel.language.sql.lexer import is_too_long, number_value
 from whimbrel.language.sql.scan_kernels import ScannedTexts, TextBytes, scan_texts
 from whimbrel.language.sql.space_kernels import FIRST_WIDE, with_plain_spaces
@@ -48,13 +48,14 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     parsed = ParsedMany(len(texts))
     source = _bytes_of(texts)
     scanned, skeletons, counts, uses, refused = _scan(source)
-    row_of = np.repeat(np.arange(len(texts)), scanned.leaves)
     is_left = scanned.leaves == 0
     found = LeafGroups(scanned, skeletons)
+    ends = np.cumsum(scanned.leaves)
     for places in (*found.for_parser, refused):
-        is_left[row_of[places]] = True
+        is_left[_rows_of(places, ends)] = True
     if found.folded_lists:
-        predicates = sum(np.bincount(row_of[places], members, len(texts)) for places, members in found.folded_lists)
+        folded = ((_rows_of(places, ends), members) for places, members in found.folded_lists)
+        predicates = sum(np.bincount(rows, members, len(texts)) for rows, members in folded)
         is_left |= predicates > _FEW_PREDICATES
     rows = np.repeat(np.arange(len(texts)), scanned.conjunctions)
     numbers = found.conjunctions()
@@ -67,6 +68,11 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     if len(kept.rows):
         parsed.conjunctions.append(kept)
     return parsed, np.flatnonzero(is_left)
+
+
+def _rows_of(places: Int64s, ends: Int64s) -> Int64s:
+    """The rows of the texts that some leaves are in, given where the leaves of each text end."""
+    return np.searchsorted(ends, places, "right")
 
 
 def _may_be_too_large(rows: np.ndarray, counts: np.ndarray, numbers: np.ndarray, texts: int) -> np.ndarray:
@@ -124,7 +130,7 @@ def _scan(source: TextBytes) -> _Scan:
         numbers=out.numbers,
         integers=out.integers,
         exact=exact,
-        has_wide=bool(are_wide(out.integers[:number]).any()),
+        has_wide=has_wide(out.integers[:number]),
         strings=_numbered(out.string_start[: string + 1], out.string_bytes),
     )
     refused = np.searchsorted(cut.first_number, too_long, "right") - 1
@@ -200,5 +206,5 @@ def _bytes_of(texts: pa.LargeStringArray) -> TextBytes:
         return TextBytes(np.frombuffer(bytes(8), np.int64), np.frombuffer(b"", np.uint8))
     cuts = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
     plain = np.frombuffer(data or b"", np.uint8)
-    is_wide = bool((plain[cuts[0] : cuts[-1]] >= FIRST_WIDE).any())
+    is_wide = plain[cuts[0] : cuts[-1]].max(initial=0) >= FIRST_WIDE
     return TextBytes(cuts, read_only(with_plain_spaces(cuts, plain)) if is_wide else plain)

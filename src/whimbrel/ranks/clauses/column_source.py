@@ -22,6 +22,7 @@ from whimbrel.ranks.arrow import large_strings
 from whimbrel.ranks.clauses.clauses import NO_RANGE, RANGE
 from whimbrel.ranks.clauses.compiler import ClauseItems, IntervalSets, attribute_number, joined, taken_sets
 from whimbrel.ranks.clauses.item_kernels import (
+    BEHIND,
     BLOCK_END,
     CONSTANT,
     EVERY,
@@ -61,8 +62,6 @@ _ENDS = {"suffix": SOME_END, "substring": SOME_INSIDE, "network": SOME_NETWORK, 
 _PATTERNS = {*_ENDS, "ilike", "regex"}
 _VALUE_KINDS = {"range", "outside", "points", "excluded", "prefix", *_PATTERNS}
 """Terms that test the value which a binding picks: several of them on one attribute must hold for the same value."""
-_FACTS = 14
-"""Numbers of a descriptor."""
 End = tuple[int, int]
 """One end of a range: a pool and where the column begins in it, or a constant."""
 
@@ -80,7 +79,7 @@ class ColumnSource:
         self._lengths: list[np.ndarray] = []
         self._used = self._listed = self._spans = 0
         self._longest = 2
-        self._width = np.zeros(sum(one.size for one in conjunctions), np.int32)
+        self._width = np.ones(sum(one.size for one in conjunctions), np.int32)  # items of each use
         self.always: np.ndarray = np.empty(0, np.int32)
 
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
@@ -107,6 +106,8 @@ class ColumnSource:
         if term.kind in ("always", "never"):
             if term.kind == "never":
                 self._describe(MARK, 0, places, IMPOSSIBLE, 0)
+            else:
+                self._width[places] = 0
             return
         if term.kind == "link":
             self._add_link(group, places, attributes, gathered)
@@ -120,7 +121,7 @@ class ColumnSource:
             what = EVERY if term.kind == "all" else LISTED
             self._add_list(group, attr, places, what, NO_RANGE if term.kind == "none" else MEMBER)
             if term.kind == "none":
-                self._describe(FIXED, attr, places, RANGE, 1)
+                self._describe(FIXED, attr, places, RANGE, 1, behind=1)
         elif term.kind in _PATTERNS:
             self._add_patterns(group, attr, first, attributes, gathered)
         else:  # IS [NOT] NULL, IS [NOT] MISSING
@@ -128,11 +129,14 @@ class ColumnSource:
             self._describe(FIXED, attr, places, kind, 0 if term.kind in ("missing", "present") else 1)
 
     def _describe(
-        self, what: int, attr: int, places: np.ndarray, *facts: int, lengths: np.ndarray | None = None
+        self, what: int, attr: int, places: np.ndarray, *facts: int, lengths: np.ndarray | None = None, behind: int = 0
     ) -> None:
-        """Write a descriptor: what to do, the attribute, its uses, and up to eight facts; count items and sets."""
+        """Write a descriptor: what to do, the attribute, its uses, and up to eight facts; count items and sets.
+
+        `behind`: the number of items that other descriptors write for each use before this one.
+        """
         row = (what, attr, self._used, len(places), -1 if lengths is None else self._listed, *facts)
-        self._descriptors.append((*row, *[0] * (_FACTS - len(row))))
+        self._descriptors.append((*row, *[0] * (BEHIND - len(row)), behind))
         self._places.append(places)
         self._used += len(places)
         size = facts[2] if what in (LISTED, EXCEPT, EVERY) else 1
@@ -143,7 +147,10 @@ class ColumnSource:
             self._listed += len(lengths)
             self._longest = max(self._longest, int(lengths.max()))
             self._spans += int(lengths.sum())
-        self._width[places] += (size if lengths is None else lengths) if what == EVERY else 1
+        if what == EVERY:
+            self._width[places] = behind + (size if lengths is None else lengths)
+        elif behind:
+            self._width[places] = behind + 1
 
     def _pooled(self, attr: int, type: int, column: Column) -> End:
         is_wide = type == NUMBER and isinstance(column, np.ndarray) and is_beyond_floats(column)
@@ -224,7 +231,7 @@ class ColumnSource:
         kind = NO_RANGE if is_negated else MEMBER
         self._describe(LISTED, derived, places, kind, len(self._members) - 1, 1, lengths=group.lengths)
         if is_negated:
-            self._describe(FIXED, attr, places, RANGE, 1)
+            self._describe(FIXED, attr, places, RANGE, 1, behind=1)
             gathered[derived].joined |= group.lengths is not None  # all must hold for the same value
 
     def _add_unsure(
@@ -233,7 +240,7 @@ class ColumnSource:
         """Describe patterns that must be verified, and the fragments that a string needs to match."""
         self._describe(MARK, attr, places, UNSURE, 0)
         if group.term.negated or group.lengths is not None:
-            self._describe(FIXED, attr, places, RANGE, 1)
+            self._describe(FIXED, attr, places, RANGE, 1, behind=1)
             return
         (column,) = group.columns
         assert isinstance(column, DictionaryStrings)
@@ -244,7 +251,8 @@ class ColumnSource:
             of_form = np.array([one == form for one in forms])
             its_places = places[of_form[number]]
             if not form[0]:
-                self._describe(SPAN, attr, its_places, BLOCK_END, STRING, 0, BLOCK_END, TIMESTAMP, 1, STRING, TIMESTAMP)
+                ends = BLOCK_END, STRING, 0, BLOCK_END, TIMESTAMP, 1
+                self._describe(SPAN, attr, its_places, *ends, STRING, TIMESTAMP, behind=1)
                 continue
             its_groups = [groups for groups, its in zip(wanted, forms, strict=True) if its == form]
             own = [[text for one in groups for text in one] for groups in its_groups]
@@ -257,7 +265,7 @@ class ColumnSource:
             codes = (np.repeat(begin, lengths) + within).astype(np.int32)
             self._members.append(self._pooled(derived, STRING, DictionaryStrings(codes, fragments)))
             what = EVERY if form[1] else LISTED
-            self._describe(what, derived, its_places, MEMBER, len(self._members) - 1, 1, lengths=lengths)
+            self._describe(what, derived, its_places, MEMBER, len(self._members) - 1, 1, lengths=lengths, behind=1)
 
     def _mark_joined(self, one: Conjunctions, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Mark derived attributes for which some conjunction has another test that must hold for the same value."""
@@ -282,12 +290,12 @@ class ColumnSource:
         pooled = np.concatenate([*(pool.ranks(dictionary) for pool in self._pools.values()), np.empty(0, np.int32)])
         start = np.zeros(len(self._width) + 1, np.int64)
         np.cumsum(self._width, out=start[1:])
-        items, own = _empty_items(int(start[-1])), _empty_sets(self._spans)
+        items, own = np.empty((int(start[-1]), 4), np.int32), _empty_sets(self._spans)
         write_items(
-            np.array(self._descriptors, np.int64).reshape(-1, _FACTS),
+            np.array(self._descriptors, np.int64).reshape(-1, BEHIND + 1),
             UseArrays(joined(self._places, np.int64), joined(self._lengths, np.int64)),
             np.array(self._members, np.int64).reshape(-1, 2),
-            start[:-1].copy(),
+            start,
             RankArrays(pooled, base, dictionary.rank_base),
             items,
             own,
@@ -303,7 +311,7 @@ class ColumnSource:
         return [ClauseItems(rows, made.flags, made.counts, attr, kind, low, high)]
 
     def _combined(
-        self, start: np.ndarray, items: ItemArrays, sets: SetBuffer, attributes: int
+        self, start: np.ndarray, items: np.ndarray, sets: SetBuffer, attributes: int
     ) -> tuple[Combined, SetBuffer]:
         """Combine items; return them and all sets, whose buffer grows until they fit."""
         most, total = int(np.bincount(self._rows).max(initial=1)), int(self._width[self._uses].sum())

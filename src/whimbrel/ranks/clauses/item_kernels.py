@@ -14,7 +14,7 @@ from whimbrel.compiled.array_types import Bytes, Int32Matrix, Int32s, Int64Matri
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.ranks.clauses.clauses import RANGE, SET, SHARED, VERIFY
-from whimbrel.ranks.clauses.item_sets import IMPOSSIBLE, ItemArrays, SetBuffer, join, store, unite
+from whimbrel.ranks.clauses.item_sets import IMPOSSIBLE, Item, ItemArrays, SetBuffer, join, stored, unite
 
 SPAN, OUTSIDE, LISTED, EXCEPT, EVERY, FIXED, MARK = range(7)
 """What a descriptor produces: an interval; the rest of a type; a list; all but a list; an item for each member of a
@@ -24,6 +24,14 @@ BLOCK_END, CONSTANT = -1, -2
 MEMBER, UNSURE = 4, 8
 """Kinds of items before they are combined. MEMBER is added if any value may be in the set, not only the picked one.
 UNSURE is a mark: the filter must be verified. `IMPOSSIBLE` is a mark too."""
+
+
+ATTR, KIND, LOW, HIGH = range(4)
+"""The columns of items before they are combined: uses are written term by term, so an item is in one cache line."""
+
+
+BEHIND = 13
+"""The last number of a descriptor."""
 
 
 class UseArrays(NamedTuple):
@@ -79,7 +87,7 @@ def _write_span(
     place: Int64s,
     start: Int64s,
     ranks: RankArrays,
-    items: ItemArrays,
+    items: Int32Matrix,
     sets: SetBuffer,
 ) -> None:  # pragma: no cover
     """Write the interval of a range, or all outside it, for every use of a descriptor."""
@@ -88,30 +96,30 @@ def _write_span(
     high_from, high_more = _end(descriptor[8], descriptor[9], -descriptor[10], a, ranks)
     bottom, top = np.int64(ranks.first[a, descriptor[11]]), np.int64(ranks.first[a, descriptor[12]]) - 1
     for use in range(place.size):
-        k = start[place[use]]
+        k = start[place[use]] + descriptor[BEHIND]
         low = low_more if low_from < 0 else ranks.pooled[low_from + use] + low_more
         high = high_more if high_from < 0 else ranks.pooled[high_from + use] + high_more
-        items.attr[k] = a
+        items[k, ATTR] = a
         if what == SPAN or low > high:
             whole = what == OUTSIDE
-            items.kind[k] = RANGE if whole or low <= high else IMPOSSIBLE
-            items.low[k], items.high[k] = bottom if whole else low, top if whole else high
+            items[k, KIND] = RANGE if whole or low <= high else IMPOSSIBLE
+            items[k, LOW], items[k, HIGH] = bottom if whole else low, top if whole else high
         else:
             end = _put(sets, sets.used[1], bottom, low - 1)
-            store(items, k, RANGE, sets, _put(sets, end, high + 1, top))
+            items[k, KIND], items[k, LOW], items[k, HIGH] = stored(RANGE, sets, _put(sets, end, high + 1, top))
 
 
 @inlined
 def _write_list(
     descriptor: Int64s, uses: UseArrays, members: Int64Matrix, start: Int64s, ranks: RankArrays,
-    items: ItemArrays, sets: SetBuffer, points: Int32s,
+    items: Int32Matrix, sets: SetBuffer, points: Int32s,
 ) -> None:  # fmt: skip  # pragma: no cover
     """Write the items of a list, or of all but a list, for every use of a descriptor; `points` is scratch."""
     what, a, kind, first, n = descriptor[0], descriptor[1], descriptor[5], descriptor[6], descriptor[7]
     is_ragged = descriptor[4] >= 0
     begin = np.int64(0)
     for use in range(descriptor[3]):
-        k = start[uses.place[descriptor[2] + use]]
+        k = start[uses.place[descriptor[2] + use]] + descriptor[BEHIND]
         if is_ragged:
             n = uses.length[descriptor[4] + use]
         for i in range(n):
@@ -121,12 +129,12 @@ def _write_list(
         begin += n
         if what == EVERY:
             for i in range(n):
-                items.attr[k + i], items.kind[k + i] = a, kind
-                items.low[k + i] = items.high[k + i] = points[i]
+                items[k + i, ATTR], items[k + i, KIND] = a, kind
+                items[k + i, LOW] = items[k + i, HIGH] = points[i]
             continue
         if what == LISTED and n == 1:  # an equality, as most are
-            items.attr[k], items.kind[k] = a, kind & ~1
-            items.low[k] = items.high[k] = points[0]
+            items[k, ATTR], items[k, KIND] = a, kind & ~1
+            items[k, LOW] = items[k, HIGH] = points[0]
             continue
         _sort(points, n)
         end = sets.used[1]
@@ -137,20 +145,21 @@ def _write_list(
                 above = np.int64(points[i]) + 1
         if what == EXCEPT:
             end = _put(sets, end, above, np.int64(ranks.first[a, 4]) - 1)
-        items.attr[k] = a
-        store(items, k, kind, sets, end)
+        items[k, ATTR] = a
+        items[k, KIND], items[k, LOW], items[k, HIGH] = stored(kind, sets, end)
 
 
 @kernel
 def write_items(
     descriptors: Int64Matrix, uses: UseArrays, members: Int64Matrix, start: Int64s, ranks: RankArrays,
-    items: ItemArrays, sets: SetBuffer, longest: int,
+    items: Int32Matrix, sets: SetBuffer, longest: int,
 ) -> None:  # fmt: skip  # pragma: no cover
     """Write the items of every use of a term from `start[use]` on, and the sets that they name.
 
     A descriptor has: what to do, the attribute, its first use and the number of uses, its first length or -1. For a
     range these follow: pool, place and step of the lower end and of the upper one, and its types; for a list, of at
-    most `longest` members: kind, first member, number of members; else kind and lowest rank.
+    most `longest` members: kind, first member, number of members; else kind and lowest rank. At last, how many items
+    other descriptors write for each of its uses before its own.
     """
     points = np.empty(longest, np.int32)
     for d in range(descriptors.shape[0]):
@@ -161,14 +170,11 @@ def write_items(
             _write_span(descriptor, place, start, ranks, items, sets)
         elif what in (FIXED, MARK):
             for use in place:
-                k = start[use]
-                items.attr[k], items.kind[k], items.low[k] = a, descriptor[5], descriptor[6]
-                items.high[k] = ranks.first[a, 4] - 1
+                k = start[use] + descriptor[BEHIND]
+                items[k, ATTR], items[k, KIND], items[k, LOW] = a, descriptor[5], descriptor[6]
+                items[k, HIGH] = ranks.first[a, 4] - 1
         else:
             _write_list(descriptor, uses, members, start, ranks, items, sets, points)
-        step = descriptor[7] if what == EVERY else 1
-        for i in range(place.size):
-            start[place[i]] += uses.length[descriptor[4] + i] if what == EVERY and descriptor[4] >= 0 else step
 
 
 class Combined(NamedTuple):
@@ -183,7 +189,7 @@ class Combined(NamedTuple):
 
 @kernel
 def combine(
-    rows: Int64s, counts: Int32s, uses: Int64s, start: Int64s, given: ItemArrays, sets: SetBuffer,
+    rows: Int64s, counts: Int32s, uses: Int64s, start: Int64s, given: Int32Matrix, sets: SetBuffer,
     attributes: int, most: int, out: Combined,
 ) -> tuple[int, int, int]:  # fmt: skip  # pragma: no cover
     """Combine the items of the uses of each conjunction; drop conjunctions that nothing satisfies.
@@ -206,20 +212,21 @@ def combine(
         while i < rows.size and rows[i] == row:
             begin[n], flags[n] = end, 0
             good = True
-            for use in uses[u : u + counts[i]]:
-                for k in range(start[use], start[use + 1]):
-                    kind, a = given.kind[k], given.attr[k]
+            for v in range(u, u + counts[i]):
+                for k in range(start[uses[v]], start[uses[v] + 1]):
+                    kind, a = given[k, KIND], given[k, ATTR]
                     if kind >= UNSURE:
                         good &= kind == UNSURE
                         flags[n] = VERIFY
                         is_unsure = True
                     elif kind <= SET and seen[a] == i + 1:
-                        if good and not join(items, at[a], given, k, False, sets, given_sets):
+                        item = Item(kind, given[k, LOW], given[k, HIGH])
+                        if good and not join(items, at[a], item, False, sets, given_sets):
                             return -1, -1, -1
                         good &= items.kind[at[a]] != IMPOSSIBLE
                     else:
                         items.attr[end], items.kind[end] = a, kind
-                        items.low[end], items.high[end] = given.low[k], given.high[k]
+                        items.low[end], items.high[end] = given[k, LOW], given[k, HIGH]
                         if kind <= SET:
                             seen[a], at[a] = i + 1, end
                         end += 1

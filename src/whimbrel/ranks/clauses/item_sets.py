@@ -29,6 +29,14 @@ class ItemArrays(NamedTuple):
     high: Int32s
 
 
+class Item(NamedTuple):
+    """An item without its attribute."""
+
+    kind: Integer
+    low: Integer
+    high: Integer
+
+
 class SetBuffer(NamedTuple):
     """Sets of intervals: set s has the intervals `start[s]` to `start[s + 1]`. `used` counts sets and intervals."""
 
@@ -39,21 +47,20 @@ class SetBuffer(NamedTuple):
 
 
 @inlined
-def store(items: ItemArrays, k: int, kind: int, sets: SetBuffer, end: Integer) -> None:  # pragma: no cover
-    """Turn the intervals behind the used ones, up to `end`, into item k: a range if there is one, else a new set."""
+def stored(kind: int, sets: SetBuffer, end: Integer) -> Item:  # pragma: no cover
+    """Make an item of the intervals behind the used ones, up to `end`: a range if there is one, else a new set."""
     count, begin = sets.used[0], sets.used[1]
     if end == begin + 1:
-        items.kind[k], items.low[k], items.high[k] = kind & ~1, sets.low[begin], sets.high[begin]
-    elif end == begin:
-        items.kind[k] = IMPOSSIBLE
-    else:
-        items.kind[k], items.low[k], items.high[k] = kind | 1, count, 0
-        sets.start[count + 1] = end
-        sets.used[0], sets.used[1] = count + 1, end
+        return Item(np.int64(kind & ~1), np.int64(sets.low[begin]), np.int64(sets.high[begin]))
+    if end == begin:
+        return Item(np.int64(IMPOSSIBLE), np.int64(0), np.int64(0))
+    sets.start[count + 1] = end
+    sets.used[0], sets.used[1] = count + 1, end
+    return Item(np.int64(kind | 1), count, np.int64(0))
 
 
 @helper
-def _size(kind: int, low: int, sets: SetBuffer) -> Integer:  # pragma: no cover
+def _size(kind: Integer, low: Integer, sets: SetBuffer) -> Integer:  # pragma: no cover
     """The number of intervals of an item."""
     return sets.start[low + 1] - sets.start[low] if kind & 1 else np.int64(1)
 
@@ -70,23 +77,23 @@ def _interval(
 
 @inlined
 def join(
-    one: ItemArrays, j: int, two: ItemArrays, k: int, is_union: bool, sets: SetBuffer, given: int
+    items: ItemArrays, j: int, other: Item, is_union: bool, sets: SetBuffer, given: int
 ) -> bool:  # pragma: no cover
-    """Intersect item j of `one` with item k of `two`, or unite them; False if there is no space for a set.
+    """Intersect item j with another item of its attribute, or unite them; False if there is no space for a set.
 
     This function made the sets behind the first `given` ones, each for one item. If the last one is that of item j, the
     new set takes its place: a chain of joins then takes no more space than the largest of its sets.
     """
-    kind, other = one.kind[j], two.kind[k]
-    n, m = _size(kind, one.low[j], sets), _size(other, two.low[k], sets)
+    kind = items.kind[j]
+    n, m = _size(kind, items.low[j], sets), _size(other.kind, other.low, sets)
     begin = end = sets.used[1]
     if end + n + m + 1 > sets.low.size or sets.used[0] + 2 > sets.start.size:
         return False
     lows, highs = sets.low, sets.high  # not `sets` in the loop: its arrays would be reference-counted at every step
-    own, its = np.int64(one.low[j]), np.int64(two.low[k])
-    own_high, its_end = np.int64(one.high[j]), np.int64(two.high[k])
+    own, its = np.int64(items.low[j]), np.int64(other.low)
+    own_high, its_end = np.int64(items.high[j]), np.int64(other.high)
     own_at = sets.start[own] if kind & 1 else np.int64(-1)
-    its_at = sets.start[its] if other & 1 else np.int64(-1)
+    its_at = sets.start[its] if other.kind & 1 else np.int64(-1)
     x = y = np.int64(0)
     while (x < n or y < m) if is_union else (x < n and y < m):
         low, high = own, own_high
@@ -110,12 +117,12 @@ def join(
         else:
             lows[end], highs[end] = low, high
             end += low <= high
-    if kind & 1 and one.low[j] >= given and one.low[j] == sets.used[0] - 1:
-        down = begin - sets.start[one.low[j]]
+    if kind & 1 and items.low[j] >= given and items.low[j] == sets.used[0] - 1:
+        down = begin - sets.start[items.low[j]]
         for i in range(begin, end):
             lows[i - down], highs[i - down] = lows[i], highs[i]
         sets.used[0], sets.used[1], end = sets.used[0] - 1, begin - down, end - down
-    store(one, j, RANGE, sets, end)
+    items.kind[j], items.low[j], items.high[j] = stored(RANGE, sets, end)
     return True
 
 
@@ -155,7 +162,7 @@ def _unite_two(
         if unlike > 1:
             return 0
     j, k = begin[earlier] + place, begin[later] + place
-    if unlike == 1 and not join(items, j, items, k, True, sets, given):
+    if unlike == 1 and not join(items, j, Item(items.kind[k], items.low[k], items.high[k]), True, sets, given):
         return -1
     size[later] = 0
     return 1
