@@ -24,6 +24,8 @@ serve: .venv/.demo .venv/.project ## Run a broker with the subscriptions of a we
 	@$(BIN)/whimbrel serve --sample --data build/broker
 
 test: .venv/.dev .venv/.project ## Run the whole test suite (PROFILE=ci for repeatable random cases).
+	@echo "==> Compiling kernels, so that no two workers compile the same (a minute or two after an install)"
+	@$(BIN)/whimbrel warm >/dev/null
 	@echo "==> Tests and doctests on $(WORKERS) workers"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --hypothesis-profile=$(PROFILE)
 
