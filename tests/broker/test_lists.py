@@ -88,6 +88,41 @@ def test_full_runs_are_merged_no_more_and_bitmaps_tell_most_keys_apart(
         assert maybe.mean() < 0.09 and not len(run.among(others))
 
 
+def test_full_runs_go_to_files_and_runs_before_and_behind_them_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that match much make full runs of few entries. Then come events that match little, which are sealed."""
+    monkeypatch.setattr(run_set, "SEAL_ENTRIES", 20)
+    monkeypatch.setattr(run_set, "FULL_PAIRS", 40)
+    runs = RunSet(tmp_path, 0)
+    expected: dict[int, list[int]] = {}
+    groups = [*[[[1, 2, 3, 4]] * 2] * run_set.FAN, *[[[5]] * 3] * run_set.FAN, [[6]], [list(range(50))], [[7]]]
+    for group in groups:
+        add(runs, group, expected)
+        if runs.needs_merge():
+            runs.merge()
+    full = [run for run in runs.runs if len(run.places) >= 40]
+    assert len(full) == 2 and all((tmp_path / f"{run.first:020d}-{run.end:020d}.run").exists() for run in full)
+    runs.flush()
+    for held in (runs, RunSet(tmp_path, runs.end)):
+        assert held.end == held.sealed == sum(map(len, groups))
+        assert {key: held.find(key).tolist() for key in expected} == expected
+
+
+def test_a_merge_that_has_much_to_do_leaves_no_run_between_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_set, "FULL_PAIRS", 10)
+    runs = RunSet(tmp_path, 0)
+    expected: dict[int, list[int]] = {}
+    for _ in range(3 * run_set.FAN):
+        add(runs, [list(range(9))], expected)
+    runs.merge()
+    assert runs.sealed >= 2 * run_set.FAN
+    runs.flush()
+    assert {key: runs.find(key).tolist() for key in expected} == expected
+
+
 def test_runs_beyond_the_log_and_damaged_ones_are_made_anew(tmp_path: Path) -> None:
     runs = RunSet(tmp_path, 0)
     add(runs, [[1]] * 10, {})

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -133,24 +134,35 @@ class RunSet:
 
     def needs_merge(self) -> bool:
         """Whether `merge` has something to do; cheap."""
-        return _mergeable(self._runs) is not None
+        return _mergeable(self._runs) is not None or self._has_full_in_memory()
 
     def merge(self) -> None:
-        """Merge neighbours until no level has FAN runs. Call it from a background thread."""
+        """Merge neighbours until no level has FAN runs, and write full runs to files. Call it in the background."""
         with self._merging:
+            if self._has_full_in_memory():
+                self._write_all()
             while (span := _mergeable(self._runs)) is not None:
                 self._replace(self._runs[slice(*span)])
 
     def flush(self) -> None:
-        """Write what is in memory to a file: after a restart nothing is read from the log."""
+        """Write what is in memory to files: after a restart nothing is read from the log."""
         with self._merging:
-            tail = [run for run in self._runs if not self._path(run).exists()]
-            if tail and tail[-1].end > tail[0].first:
-                self._replace(tail, seal=True)
+            self._write_all()
+
+    def _write_all(self) -> None:
+        """Write the runs in memory to files. Neighbours become one; a run in a file may stand between them."""
+        for is_saved, neighbours in groupby(self._runs, lambda run: self._path(run).exists()):
+            if not is_saved:
+                self._replace(list(neighbours), seal=True)
+
+    def _has_full_in_memory(self) -> bool:
+        """Whether a full run, which no merge will write, is in memory. They are written in order: the newest tells."""
+        newest = next((run for run in reversed(self._runs) if _is_full(run)), None)
+        return newest is not None and not self._path(newest).exists()
 
     def _replace(self, old: Sequence[Run], seal: bool = False) -> None:
         new = Run.merged(old, self._digests)
-        if seal or new.end - new.first >= SEAL_ENTRIES:
+        if seal or new.end - new.first >= SEAL_ENTRIES or _is_full(new):
             new = new.save(self._path(new))
         with self._swap:
             place = next(place for place, run in enumerate(self._runs) if run is old[0])
@@ -220,8 +232,8 @@ def _mergeable(runs: Sequence[Run]) -> tuple[int, int] | None:
         if stop - start >= FAN:
             pairs = sum(len(run.places) for run in runs[start:stop])
             while pairs > FAN * FULL_PAIRS and stop - start > FAN:
-                pairs -= len(runs[start].places)
-                start += 1
+                stop -= 1  # the newest wait: older ones, before the full run that comes of this, would wait for ever
+                pairs -= len(runs[stop].places)
             return start, stop
         stop = start
     return None

@@ -14,9 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from whimbrel.language.columnar.terms import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
-from whimbrel.model.constraint import Constraint
-from whimbrel.model.intervals import STRINGS, IntervalSet
-from whimbrel.model.patterns import Pattern, lower_case, parse_ilike, parse_like
+from whimbrel.model.intervals import IntervalSet
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings
 from whimbrel.ranks.clauses.clauses import NO_RANGE, RANGE
@@ -44,23 +42,11 @@ from whimbrel.ranks.clauses.item_sets import IMPOSSIBLE, ItemArrays, SetBuffer
 from whimbrel.ranks.dictionary import Dictionary, derived_key
 from whimbrel.ranks.dictionary_builder import Constants, LiteralPool, is_beyond_floats
 from whimbrel.ranks.links import HOLDS
-from whimbrel.ranks.patterns.networks import SOME_NETWORK, fragment_of
-from whimbrel.ranks.patterns.pattern_fragments import (
-    deciding_fragment,
-    deciding_fragments,
-    every_fragment,
-    folded_fragment,
-    fragments_of,
-    necessary_fragments,
-)
-from whimbrel.ranks.patterns.pattern_rules import LONGEST_LIKE, SOME_FOLDED_LIKE, SOME_LIKE
-from whimbrel.ranks.patterns.pattern_trie import SOME_END, SOME_INSIDE
+from whimbrel.ranks.patterns.pattern_fragments import PATTERN_TERMS, deciding_texts, every_fragment, necessary_texts
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}
 _CONSTANT_RANKS = {None: 0, False: 2, True: 4}
-_ENDS = {"suffix": SOME_END, "substring": SOME_INSIDE, "network": SOME_NETWORK, "like": SOME_LIKE}
-_PATTERNS = {*_ENDS, "ilike", "regex"}
-_VALUE_KINDS = {"range", "outside", "points", "excluded", "prefix", *_PATTERNS}
+_VALUE_KINDS = {"range", "outside", "points", "excluded", "prefix", *PATTERN_TERMS}
 """Terms that test the value which a binding picks: several of them on one attribute must hold for the same value."""
 End = tuple[int, int]
 """One end of a range: a pool and where the column begins in it, or a constant."""
@@ -122,7 +108,7 @@ class ColumnSource:
             self._add_list(group, attr, places, what, NO_RANGE if term.kind == "none" else MEMBER)
             if term.kind == "none":
                 self._describe(FIXED, attr, places, RANGE, 1, behind=1)
-        elif term.kind in _PATTERNS:
+        elif term.kind in PATTERN_TERMS:
             self._add_patterns(group, attr, first, attributes, gathered)
         else:  # IS [NOT] NULL, IS [NOT] MISSING
             kind = NO_RANGE if term.kind in ("null", "missing") else RANGE
@@ -208,7 +194,7 @@ class ColumnSource:
         (column,) = group.columns
         assert isinstance(column, DictionaryStrings)
         texts, number = column.distinct()
-        found = _fragments(group.term.kind, texts)
+        found = deciding_texts(group.term.kind, texts)
         is_decided = np.array([one is not None for one in found], bool)[number]
         if group.lengths is not None:
             is_decided = np.logical_and.reduceat(is_decided, np.cumsum(group.lengths) - group.lengths)
@@ -245,7 +231,7 @@ class ColumnSource:
         (column,) = group.columns
         assert isinstance(column, DictionaryStrings)
         texts, number = column.distinct()
-        wanted = [_necessary(group.term.kind, text) for text in texts]
+        wanted = [necessary_texts(group.term.kind, text) for text in texts]
         forms = [(bool(groups), all(len(one) == 1 for one in groups)) for groups in wanted]
         for form in set(forms):
             of_form = np.array([one == form for one in forms])
@@ -269,7 +255,7 @@ class ColumnSource:
 
     def _mark_joined(self, one: Conjunctions, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Mark derived attributes for which some conjunction has another test that must hold for the same value."""
-        tested = {group.term.attribute for group in one.groups if group.term.kind in _PATTERNS}
+        tested = {group.term.attribute for group in one.groups if group.term.kind in PATTERN_TERMS}
         if not tested:
             return
         attr_of = np.full(one.size, -1, np.int64)
@@ -369,36 +355,3 @@ def _mapped(column: DictionaryStrings, function: Callable[[str], str]) -> Dictio
 def _after_prefix(prefix: str) -> str:
     """The least string above all strings that start with the prefix."""
     return str(IntervalSet.prefix(prefix).cuts[1][2])
-
-
-def _fragments(kind: str, texts: list[str]) -> list[str | None]:
-    """The fragments that decide patterns."""
-    if kind == "regex":
-        return deciding_fragments(texts)
-    return [_fragment(kind, text) for text in texts]
-
-
-def _fragment(kind: str, text: str) -> str | None:
-    """The fragment that decides a pattern."""
-    if kind in _ENDS:
-        if kind == "like" and len(text) > LONGEST_LIKE // 4 and len(text.encode()) > LONGEST_LIKE:
-            return None
-        return (fragment_of(text) if kind == "network" else text) + _ENDS[kind]
-    lower = lower_case(text)
-    if "\\" not in text and len(lower.encode()) <= LONGEST_LIKE:
-        found = folded_fragment(lower.split("%")) if "_" not in text else None
-        return found if found is not None else lower + SOME_FOLDED_LIKE
-    return deciding_fragment(_pattern(kind, text))
-
-
-def _necessary(kind: str, text: str) -> list[tuple[str, ...]]:
-    if kind == "regex":
-        return necessary_fragments(text)
-    return fragments_of(Constraint(values=STRINGS, include=(_pattern(kind, text),))).wanted
-
-
-def _pattern(kind: str, text: str) -> Pattern:
-    """The pattern of LIKE or ILIKE."""
-    pattern = (parse_like if kind == "like" else parse_ilike)(text)[1]
-    assert pattern is not None
-    return pattern

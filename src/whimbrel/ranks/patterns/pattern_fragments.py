@@ -15,9 +15,20 @@ from whimbrel.compiled.regex_programs import program_sizes
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.limits import REGEX_BYTES
-from whimbrel.model.patterns import CaseFolded, Cidr, LikePattern, Pattern, Regex, Substring, Suffix
+from whimbrel.model.patterns import (
+    CaseFolded,
+    Cidr,
+    LikePattern,
+    Pattern,
+    Regex,
+    Substring,
+    Suffix,
+    lower_case,
+    parse_ilike,
+    parse_like,
+)
 from whimbrel.ranks.patterns.networks import SOME_NETWORK, fragment_of
-from whimbrel.ranks.patterns.pattern_rules import SOME_REGEX, rule_fragment
+from whimbrel.ranks.patterns.pattern_rules import LONGEST_LIKE, SOME_FOLDED_LIKE, SOME_LIKE, SOME_REGEX, rule_fragment
 from whimbrel.ranks.patterns.pattern_trie import (
     FOLDED_START,
     SOME_END,
@@ -50,6 +61,9 @@ _FOLDED_ALIKE = re.compile(r"[^kKsS\u0080-\U0010ffff]+").findall
 """Finds texts without characters that RE2 equates with others of another lower case: k and s have such equals."""
 MOST = 4
 """Necessary fragments of a pattern, at most: the longest ones are used."""
+_ENDS = {"suffix": SOME_END, "substring": SOME_INSIDE, "network": SOME_NETWORK, "like": SOME_LIKE}
+PATTERN_TERMS = frozenset((*_ENDS, "ilike", "regex"))
+"""The kinds of terms that are patterns."""
 
 
 class PatternFragments(NamedTuple):
@@ -111,6 +125,37 @@ def deciding_fragments(regexes: Sequence[str]) -> list[str | None]:
         regex + SOME_INSIDE if _PLAIN(regex) else regex + SOME_REGEX if size > 0 else None
         for regex, size in zip(regexes, words.tolist(), strict=True)
     ]
+
+
+def deciding_texts(kind: str, texts: list[str]) -> list[str | None]:
+    """The deciding fragment of each pattern, given by the kind of its term and its text; None if there is none."""
+    return deciding_fragments(texts) if kind == "regex" else [_deciding_text(kind, text) for text in texts]
+
+
+def _deciding_text(kind: str, text: str) -> str | None:
+    if kind in _ENDS:
+        if kind == "like" and len(text) > LONGEST_LIKE // 4 and len(text.encode()) > LONGEST_LIKE:
+            return None
+        return (fragment_of(text) if kind == "network" else text) + _ENDS[kind]
+    lower = lower_case(text)
+    if "\\" not in text and len(lower.encode()) <= LONGEST_LIKE:
+        found = folded_fragment(lower.split("%")) if "_" not in text else None
+        return found if found is not None else lower + SOME_FOLDED_LIKE
+    return deciding_fragment(_like_pattern(kind, text))
+
+
+def necessary_texts(kind: str, text: str) -> list[tuple[str, ...]]:
+    """The groups of fragments that a string needs to match a pattern, given by the kind of its term and its text."""
+    if kind == "regex":
+        return necessary_fragments(text)
+    return fragments_of(Constraint(values=STRINGS, include=(_like_pattern(kind, text),))).wanted
+
+
+def _like_pattern(kind: str, text: str) -> Pattern:
+    """The pattern of LIKE or ILIKE."""
+    pattern = (parse_like if kind == "like" else parse_ilike)(text)[1]
+    assert pattern is not None
+    return pattern
 
 
 def every_fragment(fragment: str) -> str:
