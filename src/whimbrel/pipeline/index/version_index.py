@@ -22,7 +22,7 @@ from whimbrel.log.version_ranges import SubscriptionVersion, VersionRanges, add_
 from whimbrel.model.schema import Schema
 from whimbrel.model.token_rules import Rules
 from whimbrel.pipeline.index.store import IndexStore
-from whimbrel.pipeline.index.workers import open_shard
+from whimbrel.pipeline.index.workers import close_others, open_shard
 from whimbrel.storage.atomic import create_file, make_directory
 
 DELTA_VERSIONS = 5_000
@@ -39,8 +39,9 @@ class CompiledVersions:
     timestamps: frozenset[str]
 
     def open(self) -> tuple[list[Index], VersionRanges]:
-        """The indexes and what narrows their pairs, from this worker's cache or opened."""
+        """The indexes and what narrows their pairs, from this worker's cache or opened; former ones are closed."""
         store = IndexStore(self.path)
+        close_others(store, self.shards)
         return [open_shard(store, name, self.timestamps) for name in self.shards], _open_ranges(self.path, self.ranges)
 
 

@@ -60,6 +60,13 @@ def open_shard(store: IndexStore, name: str, timestamps: Collection[str] = ()) -
     return index
 
 
+def close_others(store: IndexStore, names: Collection[str]) -> None:
+    """Forget the opened shards of a store except these: a deleted file takes disk space as long as it is mapped."""
+    folder = store.path / "shards"
+    for key in [key for key in _opened if key[0].parent == folder and key[0].name not in names]:
+        del _opened[key]
+
+
 @cache
 def settle() -> None:
     """Exclude all objects that exist now from garbage collection, once in a process. Tasks call it when they end.

@@ -216,7 +216,7 @@ class TransitionsProcessor(StatefulProcessor):
         """Set the one timer of the bucket to the next time that a publication leaves, and return it."""
         if not self._job.has_timers:
             return None
-        wanted = None if due is None else int(np.ceil(due * 1_000))
+        wanted = None if due is None else first_millisecond(due)
         if wanted != timer:
             if timer is not None:
                 self._handle.deleteTimer(timer)
@@ -226,6 +226,12 @@ class TransitionsProcessor(StatefulProcessor):
 
     def _new(self) -> CachedBucket:
         return CachedBucket(Publications(self._job.format, self._job.rules, self._open_version), "", [])
+
+
+def first_millisecond(seconds: float) -> int:
+    """The first whole millisecond at which a time in seconds has come: a timer for less would never find it over."""
+    found = int(np.ceil(seconds * 1_000))
+    return found if found / 1_000 >= seconds else found + 1  # the product was rounded down
 
 
 def _frame(transitions: pa.Table, version: int) -> pd.DataFrame:
