@@ -51,7 +51,14 @@ def test_a_wrong_name_is_refused_with_the_right_ones(program: Program, monkeypat
     assert "Expected a workload of hm, mixed" in program("bench", "forms", "--workload", "x", status=2).stderr
     assert "the name of a form, but got 'nope'" in program("bench", "cliffs", "--form", "nope", status=2).stderr
     assert "Expected no rivals, as there are" in program("bench", "pipeline", "--rivals", "x", status=2).stderr
-    assert "there is no 'none.md'" in program("bench", "match", "--page", "none.md", status=2).stderr
+
+
+def test_a_page_that_cannot_take_the_tables_is_refused_before_anything_is_measured(program: Program) -> None:
+    program.write("page.md", "# Results\n")
+    for page, problem in (("none.md", "No such file"), ("page.md", "did not find both")):
+        for name in ("match", "pipeline"):
+            told = program("bench", name, "--page", page, status=2).stderr.replace("\n", " ")
+            assert f"but got '{page}': " in told and problem in told
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_measured(program: Program) -> None:

@@ -6,12 +6,14 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.broker.processes import BrokerProcess, free_port
+from tests.broker.processes import BrokerProcess
 from tests.cli.program import Result, run_here
 from whimbrel.broker.service.principal import SCOPES
 
@@ -20,15 +22,24 @@ def whimbrel(*arguments: str, given: str = "") -> Result:
     return run_here(Path.cwd(), arguments, given.encode())
 
 
+@contextmanager
+def serving(data: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A broker as a program, on a port that the system picks, and its address. It is killed if it still runs."""
+    command = [sys.executable, "-m", "whimbrel.cli.main", "serve", "--data", str(data), "--port", "0", "--json"]
+    with subprocess.Popen([*command, *arguments], stderr=subprocess.PIPE, text=True) as broker:
+        try:
+            assert broker.stderr is not None
+            yield broker, json.loads(broker.stderr.readline())["address"]
+        finally:
+            broker.kill()
+
+
 def test_a_token_is_made_offline_and_used_online(tmp_path: Path) -> None:
-    data, port = tmp_path / "data", free_port()
+    data = tmp_path / "data"
     made = whimbrel("token", "create", "root", "--scope", "admin", "--data", str(data))
     assert made.status == 0, made.stderr
     token = made.stdout.strip()
-    command = [sys.executable, "-m", "whimbrel.cli.main", "serve", "--data", str(data), "--port", str(port), "--json"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as broker:
-        assert broker.stderr is not None
-        address = json.loads(broker.stderr.readline())["address"]
+    with serving(data) as (broker, address):
         locked = whimbrel("token", "list", "--data", str(data))
         assert locked.status == 1 and "only writer" in locked.stderr
         refused = whimbrel("publish", "--url", address, given='{"a": 1}\n')
@@ -40,8 +51,26 @@ def test_a_token_is_made_offline_and_used_online(tmp_path: Path) -> None:
         assert whimbrel("token", "change", "p", *narrow).status == 0
         listed = whimbrel("token", "list", "--url", address, "--token", token).stdout
         assert '"rules": {"tenant": 7}' in listed and more.stdout.strip() not in listed
+        assert whimbrel("token", "revoke", "p?no", "--url", address, "--token", token).status == 1
+        assert whimbrel("token", "list", "--url", address, "--token", token).stdout == listed
+        assert whimbrel("token", "revoke", "p", "--url", address, "--token", token).status == 0
         broker.send_signal(signal.SIGTERM)
         assert broker.wait(30) == 0
+
+
+def test_with_json_all_that_is_said_is_json(tmp_path: Path) -> None:
+    schema = tmp_path / "shop.toml"
+    schema.write_text('[attributes]\n"data.price" = "decimal"\n[types.bid]\n"data.price" = "mandatory"\n')
+    with serving(tmp_path / "data", "--schema", str(schema)) as (_, address):
+        event = {"specversion": "1.0", "id": "1", "source": "s", "type": "bid", "data": {"price": "dear"}}
+        sent = whimbrel("publish", "--url", address, "--json", given=json.dumps(event))
+        refused, counts = sent.error_lines
+        assert "Expected" in refused["refused"] and counts == {"published": 0, "duplicates": 0, "refused": 1}
+        assert sent.status == 1
+    with serving(tmp_path / "shop", "--sample") as (broker, address):
+        broker.send_signal(signal.SIGTERM)
+        assert broker.stderr is not None
+        assert "watch:" not in broker.stderr.read()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
@@ -15,6 +14,7 @@ import typer
 
 from whimbrel.cli.terminal.console import plain, say, to_json
 from whimbrel.lab.measure.benchmark_results import (
+    NoMarks,
     Progress,
     Result,
     ResultFiles,
@@ -45,32 +45,30 @@ PartOutput = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Where results go: a folder for files, a page with marks, and JSON instead of tables on standard output."""
+def check_page(page: Path | None, files: ResultFiles) -> None:
+    """Refuse a page that cannot take the tables, before hours of measuring; a usage error."""
+    if page is None:
+        return
+    try:
+        files.parts_of(page)
+    except (OSError, UnicodeDecodeError, NoMarks) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        problem = f"Expected a page with marks for the results, but got {plain(str(page))!r}: {reason}"
+        raise typer.BadParameter(problem, param_hint="--page") from None
 
-    output: Path | None
-    page: Path | None
-    json: bool
 
-    def check(self) -> None:
-        """Refuse a page that is not there, before hours of measuring; a usage error."""
-        if self.page is not None and not self.page.is_file():
-            problem = f"Expected a page with marks for the results, but there is no {plain(str(self.page))!r}"
-            raise typer.BadParameter(problem, param_hint="--page")
-
-    def finish(self, result: Result, files: ResultFiles, written: Iterable[Path]) -> None:
-        """Insert the tables into the page, then show them, or the JSON; say which files were written."""
-        said = list(written)
-        if self.page is not None:
-            files.insert(result, self.page)
-            said.append(self.page)
-        if self.json:
-            sys.stdout.write(to_json(result) + "\n")
-            return
-        show(files.tables(result))
-        for path in said:
-            say(f"wrote {path}")
+def show_race(result: Result, files: ResultFiles, output: Path | None, page: Path | None, json: bool) -> None:
+    """Write the files of a race into the folder and its tables into the page, then show the tables, or the JSON."""
+    written = [] if output is None else list(files.write(result, output))
+    if page is not None:
+        files.insert(result, page)
+        written.append(page)
+    if json:
+        sys.stdout.write(to_json(result) + "\n")
+        return
+    show(files.tables(result))
+    for path in written:
+        say(f"wrote {path}")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from whimbrel.cli.bench.output import Destination, PartScale, make_folder, shown_progress
+from whimbrel.cli.bench.output import PartScale, check_page, make_folder, show_race, shown_progress
 from whimbrel.cli.terminal.options import Json, names_of
 from whimbrel.lab.measure.benchmark_results import BenchSettings, Result, default_folder
 
@@ -62,14 +62,13 @@ def match(
     from whimbrel.lab.measure.matching.match_tables import FILES
     from whimbrel.lab.measure.matching.naive_loop import RIVALS
 
-    to = Destination(output, page, json)
-    to.check()
+    check_page(page, FILES)
     names, chosen = tuple(workload or ()), tuple(RIVALS) if rivals is None else names_of(rivals)
     folder = cache or default_folder()
     settings = BenchSettings(names, scale, chosen, repeat, seconds, start, cache=folder)
     with shown_progress(json) as progress:
         result = run(settings, RIVALS, progress)
-    to.finish(result, FILES, FILES.write(result, output) if output is not None else ())
+    show_race(result, FILES, output, page, json)
 
 
 def pipeline(
@@ -103,8 +102,7 @@ def pipeline(
     from whimbrel.lab.measure.pipeline.pipeline_tables import FILES
     from whimbrel.lab.measure.pipeline.spark_rival import SPARK_RIVALS
 
-    to = Destination(output, page, json)
-    to.check()
+    check_page(page, FILES)
     names, chosen = tuple(work or ()), tuple(SPARK_RIVALS) if rivals is None else names_of(rivals)
     folder = cache or default_folder()
     settings = BenchSettings(names, scale, chosen, repeat, seconds, master=master, cache=folder)
@@ -115,4 +113,4 @@ def pipeline(
 
     with shown_progress(json) as progress:
         result = run(settings, SPARK_RIVALS, progress, keep)
-    to.finish(result, FILES, () if output is None else (output,))
+    show_race(result, FILES, output, page, json)

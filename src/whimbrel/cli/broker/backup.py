@@ -38,11 +38,11 @@ def backup(
         from whimbrel.broker.backup.receiving import receive
 
         with connect(source, token, ca) as client:
-            _tell(receive(client.download("/backup"), target, _progress(), verify), target, json)
+            _tell(receive(client.download("/backup"), target, _progress(json), verify), target, json)
         return
     from whimbrel.broker.backup.making import back_up
 
-    _tell(back_up(Path(source), target, _progress(), verify), target, json)
+    _tell(back_up(Path(source), target, _progress(json), verify), target, json)
 
 
 def restore(
@@ -57,12 +57,12 @@ def restore(
     """
     from whimbrel.broker.backup.restoring import restore as restore_from
 
-    _tell(restore_from(source, target, _progress(), verify), target, json)
+    _tell(restore_from(source, target, _progress(json), verify), target, json)
 
 
-def _progress() -> Progress | None:
+def _progress(quiet: bool) -> Progress | None:
     """Show how far it is, on a terminal."""
-    if not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty():
         return None
 
     def show(name: str, done: int, total: int) -> None:

@@ -38,7 +38,11 @@ def publish(
                 repeated += result.duplicate
                 if result.error is not None:
                     refused += 1
-                    say(f"refused: {plain(str(result.error['message']))}")
+                    message = str(result.error["message"])
+                    if json:
+                        say_json({"refused": message})
+                    else:
+                        say(f"refused: {plain(message)}")
     counts = {"published": taken, "duplicates": repeated, "refused": refused}
     if json:
         say_json(counts)

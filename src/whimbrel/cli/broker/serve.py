@@ -142,7 +142,8 @@ def _run(settings: Settings, sample: bool, json: bool) -> int:
         if sample:
             from whimbrel.lab.shop_broker import trickle
 
-            say(f"watch: curl -N '{address}/stream?filter=data.price<20'")
+            if not json:
+                say(f"watch: curl -N '{address}/stream?filter=data.price<20'")
             threading.Thread(target=trickle, args=(address, None, stop), daemon=True).start()
 
     try:

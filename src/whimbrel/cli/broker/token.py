@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -64,7 +65,7 @@ def change(
     from whimbrel.client import wire
 
     with connect(url, token, ca) as client:
-        client.call(wire.put(f"/tokens/{name}", {"scopes": scope, "tenant": tenant, "rules": rules}))
+        client.call(wire.put(_path(name), {"scopes": scope, "tenant": tenant, "rules": rules}))
 
 
 @token.command("list")
@@ -98,10 +99,15 @@ def revoke(
         _check_there(data)
         _offline(data, lambda broker: broker.tokens.revoke(name))
         return
-    from whimbrel.client.wire import Call
+    from whimbrel.client import wire
 
     with connect(url, token, ca) as client:
-        client.call(Call("DELETE", f"/tokens/{name}", repeatable=False))
+        client.call(wire.delete(_path(name)))
+
+
+def _path(name: str) -> str:
+    """The path of a token."""
+    return f"/tokens/{quote(name, safe='')}"
 
 
 def _check_there(data: str) -> None:

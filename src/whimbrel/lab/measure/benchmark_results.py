@@ -149,12 +149,17 @@ class ResultFiles:
             replace_file(path, [text.encode()])
         return data, page
 
-    def insert(self, result: Result, page: Path) -> None:
-        """Replace what stands between the marks of a page by the tables of the result."""
+    def parts_of(self, page: Path) -> tuple[str, str]:
+        """The text of a page before its pair of marks, and the text behind it. Raises `NoMarks` without a pair."""
         before, begin, rest = page.read_text().partition(self.begin)
         _, end, after = rest.partition(self.end)
         if not begin or not end:
             raise NoMarks(page, self.begin, self.end)
+        return before, after
+
+    def insert(self, result: Result, page: Path) -> None:
+        """Replace what stands between the marks of a page by the tables of the result."""
+        before, after = self.parts_of(page)
         page.write_text(f"{before}{self.begin}\n\n{self.markdown(result)}\n{self.end}{after}")
 
     def markdown(self, result: Result) -> str:
