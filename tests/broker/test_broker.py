@@ -53,6 +53,28 @@ def test_a_saved_index_may_hold_what_never_reached_the_disk(tmp_path: Path) -> N
     run(after)
 
 
+def test_a_saved_index_may_lack_what_never_ended(tmp_path: Path) -> None:
+    """The index is saved while the end of a subscription is in flight, and a crash undoes that."""
+
+    async def before() -> StoredSubscription:
+        async with opened(tmp_path) as broker:
+            await subscribe(broker, "TRUE", on="publications")
+            return await subscribe(broker, "data.n = 1")
+
+    held = run(before)
+    index = Index.open(tmp_path / "index")
+    facts = index.facts
+    index.remove(held.number)
+    index.save(tmp_path / "index", facts)
+
+    async def after() -> None:
+        async with opened(tmp_path) as broker:
+            await publish(broker, event(1, data={"n": 1}))
+            assert await ids_of(broker, held) == ["1"]
+
+    run(after)
+
+
 def test_a_failed_log_stops_everything(tmp_path: Path) -> None:
     failures: list[Exception] = []
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.broker.inside import event, ids_of, opened, publish, replace, run, subscribe
+from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.outbox import Outbox
 from whimbrel.broker.requests.errors import (
     BrokerError,
@@ -109,6 +110,54 @@ def test_rules_hide_events_whose_attribute_has_other_or_more_values(tmp_path: Pa
 
     run(work)
     run(after_restart)
+
+
+def test_a_subscription_that_is_replaced_while_it_expires_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            held = await subscribe(broker, "TRUE", expires="2999-01-01T00:00:00Z")
+            # Upkeep looked just before it got this expiry.
+            monkeypatch.setattr(broker.store, "expired", lambda *_: [held.id])
+            broker._upkeep._expire()
+            await subscribe(broker, "FALSE")  # what was asked for before is decided before
+            assert broker.subscriptions.find(held.id, ANYBODY) == held
+
+    run(work)
+
+
+def test_a_subscription_on_publications_cannot_start_in_the_past(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            for start in (0, "beginning", "2026-01-01T00:00:00Z"):
+                with pytest.raises(Unprocessable, match=r"Expected no start"):
+                    await subscribe(broker, "TRUE", on="publications", start=start)
+            await subscribe(broker, "TRUE", on="publications", start="now")
+
+    run(work)
+
+
+def test_open_streams_of_a_filter_count_for_its_owners_quota(tmp_path: Path) -> None:
+    async def work() -> None:
+        wide = Filter.parse(" OR ".join(f"data.a{n} != {n}" for n in range(200)))  # some 200 ns
+        async with opened(tmp_path, token_nanoseconds=1_000.0) as broker:
+            streams: list[Stream] = []
+
+            async def open_one() -> None:
+                streams.append(await broker.streams.open_on_events(wide, ANYBODY, Outbox("drop-oldest", "sse")))
+
+            with pytest.raises(TooManyRequests):  # noqa: PT012
+                for _ in range(50):
+                    await open_one()
+            assert len(streams) > 1
+            with pytest.raises(TooManyRequests):
+                await subscribe(broker, str(wide))
+            for stream in streams:
+                broker.streams.close(stream)
+            await open_one()
+
+    run(work)
 
 
 def test_expired_subscriptions_end(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ class Broker:
             runtime, self.hub, self.messages, self.subscriptions, self.tokens, store, opened.reader
         )
         self.streams = EphemeralStreams(
-            runtime, self.live, topics.publications, self.hub, self.subscriptions, self.tokens, rendered
+            runtime, self.live, topics.publications, self.hub, self.subscriptions, quotas, self.tokens, rendered
         )
         self.spaces = SpaceService(runtime, topics.spaces, registry, self.subscriptions, store)
         self.spark: SparkProcess | None = None

@@ -17,6 +17,7 @@ from whimbrel.broker.requests.errors import Unavailable
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult
 from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.service.quotas import Quotas
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
@@ -37,6 +38,7 @@ class EphemeralStreams:
     _topic: PublicationTopic
     _hub: Hub
     _subscriptions: Subscriptions
+    _quotas: Quotas
     _tokens: Tokens
     _rendered: PublicationMessages
 
@@ -69,8 +71,8 @@ class EphemeralStreams:
         self, filter: Filter, principal: Principal, outbox: Outbox, add: Callable[[], tuple[int, list[int]]]
     ) -> tuple[Stream, list[int]]:
         """Let the sequencer add a filter, which gives it a number, and push what matches it to a stream."""
-        await self._subscriptions.take_cost(filter, principal.name)
         stream = Stream(outbox, principal.name, caller=principal.name, tenant=principal.tenant)
+        await self._subscriptions.take_cost(filter, principal.name, stream)
 
         def decide(_: int) -> tuple[list[Change], object]:
             if outbox.closed is not None:
@@ -93,6 +95,7 @@ class EphemeralStreams:
     def close(self, stream: Stream) -> None:
         """Close a stream, and forget its filter."""
         self._hub.close(stream)
+        self._quotas.give_back(stream)
 
         def decide(_: int) -> tuple[list[Change], object]:
             for number in stream.numbers:

@@ -201,6 +201,8 @@ def _open_index(path: Path, log_id: str, store: Store, timestamps: Iterable[str]
                 if number in index:
                     index.remove(number)
             add_filters(index, new)
+            if len(index) != store.count_on_events():  # it lacks some whose end never reached the disk
+                add_filters(index, [one for one in store.live_filters() if one[0] not in index])
             return index
     except NewerFormat:
         raise

@@ -1,7 +1,8 @@
 """The quotas of a principal: a number of subscriptions, and a cost per event for all its filters together.
 
 Adding up costs on every request would take long. So the last sum is kept and what was added since is added to it; when
-that reaches the limit, it is added up again, because subscriptions also end.
+that reaches the limit, it is added up again, because subscriptions also end. Open streams of a filter, which no store
+has, are counted apart.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Quotas:
 
     def __post_init__(self) -> None:
         self._costs: dict[str, float] = {}
+        self._streams: dict[object, tuple[str, float]] = {}  # open streams: whose they are, and what they cost
         self._taking = threading.Lock()  # of the costs: imports take them in other threads than single requests
 
     def is_judged(self, text: str) -> bool:
@@ -55,22 +57,33 @@ class Quotas:
         costs = (cost.nanoseconds for cost in self._index.costs(filters))
         return [_too_expensive(limit, cost) if 0 < limit < cost else cost for cost in costs]
 
-    def take_cost(self, owner: str, nanoseconds: float) -> None:
-        """Charge a cost to the quota of a principal; TooManyRequests if too little of it is left."""
+    def take_cost(self, owner: str, nanoseconds: float, stream: object = None) -> None:
+        """Charge a cost to the quota of a principal; TooManyRequests if too little of it is left.
+
+        The cost of a stream counts until `give_back` is called with it.
+        """
         limit = self._settings.token_nanoseconds
         if limit <= 0:
             return
         with self._taking:
-            if owner not in self._costs or self._costs[owner] + nanoseconds > limit:
+            wanted = nanoseconds + sum(cost for name, cost in list(self._streams.values()) if name == owner)
+            if owner not in self._costs or self._costs[owner] + wanted > limit:
                 self._costs[owner] = self._cost_of(owner)
-            if self._costs[owner] + nanoseconds > limit:
+            if self._costs[owner] + wanted > limit:
                 raise TooManyRequests(
                     f"Expected filters of {owner!r} that cost at most {limit:,.0f} ns per event together", QUOTA_SECONDS
                 )
-            self._costs[owner] += nanoseconds
+            if stream is None:
+                self._costs[owner] += nanoseconds
+            else:
+                self._streams[stream] = owner, nanoseconds
+
+    def give_back(self, stream: object) -> None:
+        """Release the cost of a stream that is closed."""
+        self._streams.pop(stream, None)
 
     def _cost_of(self, owner: str) -> float:
-        """What the principal's filters cost together: by a sample of them."""
+        """What the principal's subscriptions cost together: by a sample of them."""
         held = self._store.subscriptions("", _SAMPLE, owner)
         if not held:
             return 0.0

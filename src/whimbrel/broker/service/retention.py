@@ -108,9 +108,10 @@ class Retention:
 
 
 def boundary(log: LogReader, before: int) -> int:
-    """An offset not above `before`, nor below the floor, that parts no events from the entries that say whose they are.
+    """The highest offset, from the floor to `before`, at which a reader may begin.
 
-    A reader that begins there knows the tenant and the origin of every event. It may lie a batch of events before.
+    It knows the tenant and the origin of every event then: no event is separated from the entries that name them. The
+    offset may lie a batch of events below `before`.
     """
     floor, end = log.bounds
     before = min(max(before, floor), end)

@@ -18,7 +18,6 @@ from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.subscriptions import Subscriptions, Versions
 from whimbrel.broker.store import Store, StoredSubscription
 
-_OWNER = Principal("", frozenset({"admin"}))  # who ends the subscriptions of a space that is dropped: sees them all
 _EVERYBODYS = "a space is everybody's who has its tenant"
 
 
@@ -48,7 +47,8 @@ class SpaceService:
         def decide(offset: int) -> tuple[list[Change], object]:
             change, ids = self._topic.drop(principal.tenant, name)
             for id in ids:
-                self._registry.end(offset, self._registry.held(id, _OWNER))
+                if (held := self._registry.newest(id)) is not None:
+                    self._registry.end(offset, held)
             self._topic.dropped(principal.tenant, name)
             return [change, *(SubscriptionEnd(id, "space-deleted") for id in ids)], None
 
@@ -71,7 +71,7 @@ class SpaceService:
         """Create a subscription on a space, or replace it; True if it is new."""
         asked = msgspec.structs.replace(request, on=f"spaces/{space}")
         body = msgspec.json.encode(asked)
-        if versions is None and not await self._runtime.in_thread(self._registry.is_taken, id):
+        if versions is None and await self._runtime.in_thread(self._registry.newest, id) is None:
             with contextlib.suppress(Conflict):  # somebody was faster: a request that came twice, perhaps
                 return await self._subscriptions.create((asked, body), principal, id), True
         return await self._subscriptions.replace(id, (asked, body), principal, versions), False

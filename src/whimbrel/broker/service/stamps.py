@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from time import monotonic
 
@@ -23,7 +24,12 @@ class Lease:
 
     def move(self, offset: int) -> None:
         """Release the entries below an offset: they were read."""
-        self._offset, self._until = offset, monotonic() + LEASE_SECONDS
+        self._offset = offset
+        self.renew()
+
+    def renew(self) -> None:
+        """Hold the log for another while."""
+        self._until = monotonic() + LEASE_SECONDS
 
     def end(self) -> None:
         """Release the log: nothing is held any more."""
@@ -40,6 +46,7 @@ class FoldStamps:
     def __init__(self) -> None:
         self._stamps: dict[str, Callable[[], int]] = {}
         self._leases: tuple[Lease, ...] = ()
+        self._leasing = threading.Lock()  # backups begin in several threads
 
     def join(self, name: str, stamp: Callable[[], int]) -> None:
         """Add a fold by the function that gives its stamp. ValueError if the name is taken."""
@@ -54,7 +61,8 @@ class FoldStamps:
     def lease(self, offset: int) -> Lease:
         """Hold the log from an offset on, for a while."""
         made = Lease(offset)
-        self._leases = (*(one for one in self._leases if one.offset is not None), made)
+        with self._leasing:
+            self._leases = (*(one for one in self._leases if one.offset is not None), made)
         return made
 
     def lowest(self) -> int:

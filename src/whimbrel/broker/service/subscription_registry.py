@@ -39,13 +39,13 @@ class Registry:
     def __post_init__(self) -> None:
         self._pending = Pending(self._store.subscription)
 
-    def held(self, id: str, principal: Principal) -> StoredSubscription:
-        """The newest version, also if it is not in the store yet."""
-        return principal.check_seen(self._pending.newest(id), id)
+    def newest(self, id: str) -> StoredSubscription | None:
+        """The newest version, also if it is not in the store yet; None if there is no such subscription."""
+        return self._pending.newest(id)
 
-    def is_taken(self, id: str) -> bool:
-        """Whether there is a subscription of that id."""
-        return self._pending.newest(id) is not None
+    def held(self, id: str, principal: Principal) -> StoredSubscription:
+        """The newest version; NotFound if there is none or it belongs to somebody else."""
+        return principal.check_seen(self.newest(id), id)
 
     def owned(self, name: str) -> list[StoredSubscription]:
         """All subscriptions of a token, including changes that the store has not seen yet."""
@@ -86,7 +86,7 @@ class Registry:
         for place, entry in enumerate(asked):
             if isinstance(entry, BrokerError):
                 results[place] = entry
-            elif entry.id in given and (entry.id in seen or self.is_taken(entry.id)):
+            elif entry.id in given and (entry.id in seen or self.newest(entry.id) is not None):
                 results[place] = Conflict(f"Expected a new id, but there is a subscription {entry.id!r}")
             elif entry.on == "events":
                 on_events[place] = entry

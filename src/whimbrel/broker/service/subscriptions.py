@@ -66,7 +66,7 @@ class Subscriptions:
 
         def decide(offset: int) -> tuple[list[Change], object]:
             self._tokens.check_rules(principal.name, put.rules)
-            if id is not None and self._registry.is_taken(id):
+            if id is not None and self._registry.newest(id) is not None:
                 raise Conflict(f"Expected a new id, but there is a subscription {id!r}")
             entry = msgspec.structs.replace(put, start=None if start is None or start >= offset else start)
             made = self._registry.admit(offset, offset, entry, filter)
@@ -142,17 +142,21 @@ class Subscriptions:
 
     async def checked(self, request: SubscriptionRequest, principal: Principal) -> Filter:
         """The filter that would be matched; raises what `create` would, but for quotas."""
+        check_waiver(request, principal)
         _, filter = await self._runtime.in_parser(self._prepared, (request, b"{}"), "", principal)
         if self._quotas.is_judged(str(filter)):
             await self._runtime.in_background(self._cost, filter)
         await self._start_of(request)
         return filter
 
-    async def take_cost(self, filter: Filter, owner: str) -> None:
-        """Refuse a filter that would cost every event too much, alone or with the others of its owner."""
+    async def take_cost(self, filter: Filter, owner: str, stream: object = None) -> None:
+        """Refuse a filter that would cost every event too much, alone or with the others of its owner.
+
+        `stream` is the stream that it is for, if it is for one.
+        """
         if self._quotas.is_judged(str(filter)):
             cost = await self._runtime.in_background(self._cost, filter)
-            await self._runtime.in_background(self._quotas.take_cost, owner, cost)
+            await self._runtime.in_background(self._quotas.take_cost, owner, cost, stream)
 
     def _cost(self, filter: Filter) -> float:
         (cost,) = self._quotas.judge([filter])

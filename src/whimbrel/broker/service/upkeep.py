@@ -17,7 +17,6 @@ from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult
 from whimbrel.broker.service.disk_space import DiskSpace, is_full
 from whimbrel.broker.service.opening import OpenedDirectory
-from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.retention import Retention
 from whimbrel.broker.service.subscription_registry import Registry
 
@@ -37,7 +36,7 @@ logger = logging.getLogger("whimbrel.broker")
 
 @dataclass(eq=False)
 class Upkeep:
-    """Keeps a broker's derived state in order. A failure stops the broker: `fail` is told."""
+    """Keeps a broker's derived state in order. A failure stops the broker: `_fail` is called with it."""
 
     _opened: OpenedDirectory
     _live: LiveIndex
@@ -51,7 +50,8 @@ class Upkeep:
         self.end = self._opened.writer.end
         """The entries below are folded; set by the broker."""
         self.changes = 0
-        """Changes since the index was saved; counted by the broker."""
+        """Changes of subscriptions since the start; counted by the broker."""
+        self._saved_changes = 0  # those of them that the saved index has
         self.every_round: list[Callable[[], None]] = []
         """What else is looked at in every round."""
         saved = self._opened.index.facts.get("offset")
@@ -76,8 +76,13 @@ class Upkeep:
         with _unless_full():
             self._opened.lists.flush()
             self._opened.ids.close()
-            if self.changes:
+            if self._unsaved:
                 self._save_index()
+
+    @property
+    def _unsaved(self) -> int:
+        """Changes since the index was saved."""
+        return self.changes - self._saved_changes
 
     def _run(self) -> None:
         stamped = quiet = monotonic()
@@ -90,17 +95,16 @@ class Upkeep:
                     stamped = monotonic()
                 quiet = quiet if self.changes == changes else monotonic()
                 changes = self.changes
-                is_quiet = changes > 0 and monotonic() > quiet + QUIET_SECONDS
-                if is_quiet or changes >= max(SAVE_CHANGES, len(self._live.index) // 2):
+                is_quiet = self._unsaved > 0 and monotonic() > quiet + QUIET_SECONDS
+                if is_quiet or self._unsaved >= max(SAVE_CHANGES, len(self._live.index) // 2):
                     self._save_index()
-                    changes = self.changes
                 self._expire()
                 for look in self.every_round:
                     look()
                 end = self.end
                 self._space.reusable = self._opened.reader.sizes[1]
                 with contextlib.suppress(Unavailable), _unless_full():
-                    self._retention.step(end, end if self._is_saved and not self.changes else self._index_stamp)
+                    self._retention.step(end, end if self._is_saved and not self._unsaved else self._index_stamp)
             except Exception as error:
                 self._fail(error)
                 return
@@ -126,34 +130,34 @@ class Upkeep:
         """
         if not self._space.has(INDEX_BYTES * len(self._live.index)):
             return
-        offset, changes, self.changes = self.end, self.changes, 0
+        offset, changes = self.end, self.changes
         facts = {"log": self._opened.reader.id, "offset": offset}
         try:
             self._live.index.save(self._opened.directory / "index", facts)
         except OSError as error:
             if not is_full(error):
                 raise
-            self.changes += changes
             return
-        self._index_stamp, self._is_saved = offset, True
+        self._index_stamp, self._saved_changes, self._is_saved = offset, changes, True
 
     def _expire(self) -> None:
-        for id in self._opened.store.expired(time_ns() // 1000, 1000):
-            held = self._opened.store.subscription(id)
-            if held is not None:
-                owner = Principal(held.owner, frozenset())
+        now = time_ns() // 1000
+        for id in self._opened.store.expired(now, 1000):
 
-                def decide(offset: int, id: str = id, owner: Principal = owner) -> tuple[list[Change], object]:
-                    self._registry.end(offset, self._registry.held(id, owner))
-                    return [SubscriptionEnd(id, "expired")], None
+            def decide(offset: int, id: str = id) -> tuple[list[Change], object]:
+                held = self._registry.newest(id)
+                if held is None or held.expires is None or held.expires > now:  # ended or replaced meanwhile
+                    return [], None
+                self._registry.end(offset, held)
+                return [SubscriptionEnd(id, "expired")], None
 
-                with contextlib.suppress(Unavailable):  # it is tried again
-                    self._submit(Decide(decide, IgnoredResult()))
+            with contextlib.suppress(Unavailable):  # it is tried again
+                self._submit(Decide(decide, IgnoredResult()))
 
 
 @contextlib.contextmanager
 def _unless_full() -> Iterator[None]:
-    """Leave off writing what can be made anew when the disk is full; it is tried again."""
+    """Go on if the disk is full while derived files are written: they can be made anew, and it is tried again."""
     try:
         yield
     except OSError as error:

@@ -162,6 +162,11 @@ class Store:
         """The (number, text, dialect) of every subscription, in the order of numbers."""
         return self._rows(f"SELECT number, text, dialect FROM subscription WHERE {_ON_EVENTS} ORDER BY number")
 
+    def count_on_events(self) -> int:
+        """How many subscriptions are on events."""
+        others = "SELECT count(*) FROM subscription WHERE \"on\" != 'events'"  # they have an index of their own
+        return int(self._rows(f"SELECT (SELECT count(*) FROM subscription) - ({others})")[0][0])
+
     def changed_since(self, offset: int) -> tuple[list[tuple[int, str, str]], list[int]]:
         """What an index saved at `offset` lacks: (number, text, dialect) of new versions, and numbers that ended."""
         new = self._rows(
