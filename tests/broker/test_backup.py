@@ -13,6 +13,7 @@ import pytest
 from tests.broker.inside import event, ids_of, opened, publish, run, subscribe
 from tests.broker.load import FILTERS, Load
 from tests.broker.processes import BrokerProcess
+from whimbrel.broker.backup import sending
 from whimbrel.broker.backup.making import back_up
 from whimbrel.broker.backup.manifest import BackupError, Manifest
 from whimbrel.broker.backup.receiving import receive
@@ -229,6 +230,29 @@ def test_a_lease_holds_the_log_for_a_while(monkeypatch: pytest.MonkeyPatch) -> N
     now = time.monotonic()
     monkeypatch.setattr("whimbrel.broker.service.stamps.monotonic", lambda: now + 61)
     assert stamps.lowest() == 100
+
+
+def test_a_lease_holds_while_the_store_is_sent_however_long_that_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr("whimbrel.broker.service.stamps.monotonic", lambda: now)
+    monkeypatch.setattr(sending, "PIECE_BYTES", 10_000)
+
+    async def work() -> None:
+        nonlocal now
+        async with opened(tmp_path) as broker:
+            await publish(broker, *(event(n) for n in range(10)))
+            stamps = FoldStamps()
+            stamps.join("store", lambda: 10)
+            frames = 0
+            for _ in send(tmp_path, broker.log, stamps):
+                assert stamps.lowest() == 0
+                now += 50.0  # of the 60 for which a lease holds
+                frames += 1
+            assert frames > 5
+
+    run(work)
 
 
 def test_what_a_killed_broker_staged_for_a_backup_is_deleted(tmp_path: Path) -> None:

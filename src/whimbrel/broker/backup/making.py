@@ -15,6 +15,8 @@ from pathlib import Path
 from time import time_ns
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from whimbrel.broker.backup.manifest import FILE_NAME, FORMAT_VERSION, LOG, STORE, BackupError, Manifest
 from whimbrel.broker.lists import lost_keys
 from whimbrel.broker.lists.run_set import lost_below
@@ -71,7 +73,7 @@ def finish(staged: Path, facts: Manifest) -> Manifest:
     """Write the manifest of a backup, with the sizes of its files."""
     found = sorted(path for path in staged.rglob("*") if path.is_file())
     sizes = {str(path.relative_to(staged)): path.stat().st_size for path in found}
-    made = Manifest(facts.format, facts.log, facts.floor, facts.end, facts.stamp, facts.created, sizes)
+    made = msgspec.structs.replace(facts, sizes=sizes)
     made.save(staged)
     return made
 
