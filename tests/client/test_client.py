@@ -86,6 +86,21 @@ def test_events_come_as_they_are_published(broker: BrokerProcess) -> None:
     asyncio.run(work())
 
 
+def test_many_streams_leave_room_for_calls(broker: BrokerProcess) -> None:
+    async def work() -> None:
+        async with AsyncClient(broker.url, attempts=1) as client:
+            streams = [client.subscribe("data.many = 1") for _ in range(110)]
+            waiting = [asyncio.create_task(anext(stream)) for stream in streams]  # type: ignore[arg-type]
+            while not all(task.done() for task in waiting):  # it publishes until all of them listen
+                await client.publish({"many": 1})
+                await asyncio.sleep(0.02)
+            for task, stream in zip(waiting, streams, strict=True):
+                assert (await task).data == {"many": 1}
+                await stream.aclose()
+
+    asyncio.run(work())
+
+
 def test_a_stream_resumes_after_a_crash(tmp_path: Path) -> None:
     process = BrokerProcess(tmp_path).start()
     try:
@@ -107,10 +122,11 @@ def test_a_stream_resumes_after_a_crash(tmp_path: Path) -> None:
             thread.start()
             client.publish({"n": 3})
             process.kill()
-            retried = threading.Thread(target=lambda: client.publish([{"n": 4}, {"n": 5}]))
-            retried.start()  # there is nobody to take it yet
-            process.start()
-            retried.join()
+            with Client(process.url, attempts=100) as patient:  # a start takes as long as the machine is busy
+                retried = threading.Thread(target=lambda: patient.publish([{"n": 4}, {"n": 5}]))
+                retried.start()  # there is nobody to take it yet
+                process.start()
+                retried.join()
             assert done.wait(30)
             thread.join()
             assert seen == [0, 1, 2, 3, 4, 5]
@@ -293,9 +309,9 @@ def test_a_closed_publisher_of_a_loop_refuses_events_too() -> None:
 
 
 def test_a_pull_may_take_longer_than_other_calls(broker: BrokerProcess) -> None:
-    with Client(broker.url, timeout=0.3, attempts=1) as client:
+    with Client(broker.url) as client, Client(broker.url, timeout=1.0, attempts=1) as hasty:
         id = client.create("FALSE")["id"]
-        assert client.pull(id, wait=0.8) == []
+        assert hasty.pull(id, wait=1.5) == []
         client.delete(id)
 
 

@@ -20,6 +20,8 @@ from whimbrel.client.publisher import Publisher
 from whimbrel.client.trust import trusted
 from whimbrel.client.wire import Call, Event, Message, PublishResult, subscription_path
 
+CONNECTIONS = httpx.Limits(max_keepalive_connections=20)
+"""As many connections as there are streams and calls at one time: with a bound, streams would keep calls waiting."""
 STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
 """Heartbeats come more often than that."""
 
@@ -53,7 +55,9 @@ class AsyncClient:
         await self._http.aclose()
 
     def _open(self, headers: Mapping[str, str], verify: ssl.SSLContext | bool) -> None:
-        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, verify=verify, trust_env=False)
+        self._http = httpx.AsyncClient(
+            base_url=self.url, headers=headers, verify=verify, trust_env=False, limits=CONNECTIONS
+        )
 
     async def _request(self, **request: Any) -> httpx.Response:
         return await self._http.request(**request)

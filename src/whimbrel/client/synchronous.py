@@ -12,7 +12,7 @@ from typing import Any, Self
 import httpx
 
 from whimbrel.client import wire
-from whimbrel.client.asynchronous import STREAM_TIMEOUT, AsyncClient
+from whimbrel.client.asynchronous import CONNECTIONS, STREAM_TIMEOUT, AsyncClient
 from whimbrel.client.blocking import blocking, blocking_iterator
 from whimbrel.client.keyed import KeyedPublications, KeyedSpace
 from whimbrel.client.threaded_publisher import ThreadedPublisher
@@ -22,7 +22,7 @@ class _BlockingCalls(AsyncClient):
     """The calls of `AsyncClient` over connections that block: its coroutines wait for no event loop."""
 
     def _open(self, headers: Mapping[str, str], verify: ssl.SSLContext | bool) -> None:
-        self.http = httpx.Client(base_url=self.url, headers=headers, verify=verify, trust_env=False)
+        self.http = httpx.Client(base_url=self.url, headers=headers, verify=verify, trust_env=False, limits=CONNECTIONS)
 
     async def _request(self, **request: Any) -> httpx.Response:
         return self.http.request(**request)
