@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from typing import Any
 
 import msgspec
 import pytest
 
-from whimbrel.broker.requests.envelope import Incoming, PlainEvents, read_events, read_lines
-from whimbrel.broker.requests.errors import BadRequest, BrokerError
+from whimbrel.broker.requests.envelope import BATCH_EVENTS, LONG_BODY, Incoming, PlainEvents, read_events, read_lines
+from whimbrel.broker.requests.errors import SEARCHED_BYTES, BadRequest, BrokerError, TooLarge
 
 CONTEXT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}
 
@@ -77,3 +78,41 @@ def test_a_lone_surrogate_is_named_with_its_place(text: bytes, found: str, byte:
     head = b'{"specversion": "1.0", "id": "1", "source": "s", "type": "t", "data": '
     structured = read("application/cloudevents+json", head + text + b"}")
     assert f"but got {found} at byte {byte + len(head)}" in str(structured)
+
+
+def test_only_the_beginning_of_a_large_text_is_searched_for_what_is_wrong() -> None:
+    for filling, is_named in ((b"a" * 100, True), (b"a" * SEARCHED_BYTES, False)):
+        found = str(read("application/json", b'{"a": "' + filling + b'\\ud800"}'))
+        assert found.startswith("Expected JSON") and ("surrogates" in found) is is_named
+
+
+BATCH = "application/cloudevents-batch+json"
+
+
+@pytest.mark.parametrize(
+    "item", [b"1", b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":"%b"}' % (b"x" * 60)]
+)
+def test_a_batch_of_too_many_events_is_refused_and_one_of_as_many_as_may_come_is_not(item: bytes) -> None:
+    for count, refused in ((BATCH_EVENTS, False), (BATCH_EVENTS + 1, True)):
+        body = b"[" + b",".join([item] * count) + b"]"
+        assert (len(body) > LONG_BODY) is (item != b"1")
+        if refused:
+            with pytest.raises(TooLarge, match="at most 10,000 events"):
+                read_events(BATCH, {}, body, "somebody", PlainEvents())
+        else:
+            assert len(read_events(BATCH, {}, body, "somebody", PlainEvents())) == count
+    with pytest.raises(BadRequest, match="array"):
+        read_events(BATCH, {}, b'{"a": [' + b",".join([item] * BATCH_EVENTS) + b"]}", "somebody", PlainEvents())
+
+
+def test_a_batch_of_very_many_items_takes_little_memory() -> None:
+    body = b"[" + b"1," * (2 << 20) + b"1]"
+    with pytest.raises(TooLarge):
+        read_events(BATCH, {}, b"[" + b"1," * LONG_BODY + b"1]", "somebody", PlainEvents())
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLarge):
+            read_events(BATCH, {}, body, "somebody", PlainEvents())
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(body)
+    finally:
+        tracemalloc.stop()

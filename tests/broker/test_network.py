@@ -70,7 +70,7 @@ def test_other_origins_may_call_only_if_they_are_named(tmp_path: Path) -> None:
 
 
 def test_heads_must_come_in_time_and_have_an_end(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path, head_seconds=0.3) as process, contextlib.ExitStack() as stack:
+    with BrokerProcess(tmp_path, head_seconds=1.0) as process, contextlib.ExitStack() as stack:
         slow = [stack.enter_context(raw(process)) for _ in range(20)]
         for number, connection in enumerate(slow):
             connection.sendall(b"POST /events HTTP/1.1\r\nhost: 127.0.0.1\r\n"[: 2 * number])
@@ -84,6 +84,44 @@ def test_heads_must_come_in_time_and_have_an_end(tmp_path: Path) -> None:
                 endless.sendall(b"x-a: " + b"a" * 1000 + b"\r\n")
                 time.sleep(0.001)
         assert httpx.get(f"{process.url}/healthz", **PLAIN).status_code == 200
+
+
+def test_behind_an_answer_a_whole_head_must_come_in_time(tmp_path: Path) -> None:
+    """Neither an empty line nor a body that nobody reads keeps a connection open."""
+    whole = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+    with BrokerProcess(tmp_path, head_seconds=1.0) as process, contextlib.ExitStack() as stack:
+        for head, rest in [
+            (whole + b"\r\n", b"\r\n"),
+            (whole + b"transfer-encoding: chunked\r\n\r\n", b"9\r\nabc"),
+            (whole + b"content-length: 9\r\n\r\n", b"abc"),
+        ]:
+            connection = stack.enter_context(raw(process))
+            connection.sendall(head)
+            answered(connection)
+            connection.sendall(rest)
+            assert b"HTTP/1.1 408" in rest_of(connection), rest
+        # A WebSocket has no next head.
+        connection = stack.enter_context(raw(process))
+        connection.sendall(whole + b"\r\n")
+        answered(connection)
+        id = httpx.post(f"{process.url}/subscriptions", json={"filter": "FALSE"}, **PLAIN).json()["id"]
+        connection.sendall(upgrade_request(f"/subscriptions/{id}/ws", {}))
+        assert b"101" in connection.recv(4096)
+        connection.settimeout(2.0)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+
+
+def test_strangers_who_are_slow_use_up_nothing_that_others_need(tmp_path: Path) -> None:
+    """They may send no large bodies, and do not count as one principal."""
+    login = b"POST /login HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n"
+    with BrokerProcess(tmp_path, connections_per_token=1) as process, contextlib.ExitStack() as stack:
+        for _ in range(3):
+            connection = stack.enter_context(raw(process))
+            connection.sendall(login % 100 + b"{")
+        assert httpx.get(f"{process.url}/healthz", **PLAIN).status_code == 200
+        answer = httpx.post(f"{process.url}/login", content=b'{"token": "%b"}' % (b"x" * 100_000), **PLAIN)
+        assert answer.status_code == 413
 
 
 def test_a_head_that_is_too_long_is_refused_in_words_however_it_comes(broker: BrokerProcess) -> None:
@@ -274,6 +312,13 @@ def raw(process: BrokerProcess) -> contextlib.closing[socket.socket]:
     connection = socket.create_connection(("127.0.0.1", process.settings["port"]))
     connection.settimeout(20)
     return contextlib.closing(connection)
+
+
+def answered(connection: socket.socket) -> None:
+    """Read a short answer in JSON."""
+    found = b""
+    while not found.endswith(b"}"):
+        found += connection.recv(4096)
 
 
 def rest_of(connection: socket.socket) -> bytes:

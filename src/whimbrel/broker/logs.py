@@ -14,6 +14,10 @@ _LEAST = {"whimbrel": logging.DEBUG, "uvicorn": logging.ERROR}
 """Whose lines are written, and of which level at least. Strangers could fill a disk with the warnings of the server."""
 
 
+_ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {ord("\n"): "\\n"}
+"""Control characters, which a path may have, are shown and not obeyed by the terminal that shows a line."""
+
+
 class JsonRecords(logging.Formatter):
     """A record as one JSON object: time, level, logger, message; request and fields where there are any."""
 
@@ -43,7 +47,7 @@ class TextRecords(logging.Formatter):
         if request := REQUEST_ID.get():
             more.append(f"request={request}")
         line = f"{_time(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}"
-        line = " ".join([line, *more]).replace("\n", "\\n")
+        line = " ".join([line, *more]).translate(_ESCAPES)
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

@@ -53,7 +53,8 @@ class GuardedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with bounds on all that is no body: a client that sends it slowly, or without end, is cut off.
 
     The parser keeps what it has read of a head, or of the trailers behind a body, however long they are. So bytes are
-    counted that bring neither a whole head nor a piece of a body.
+    counted that bring neither a whole head nor a piece of a body. Bytes that come when everything is answered must lead
+    to a whole head in time, too: uvicorn would wait for ever, also for the rest of a body that nobody reads.
     """
 
     settings = Settings()
@@ -76,6 +77,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unfinished = 0 if self._has_progress else self._unfinished + len(data)
         if self._unfinished > HEADER_BYTES:
             self._refuse(_too_long())
+        is_open = self in self.connections and not self.transport.is_closing()  # it leaves when it becomes a WebSocket
+        if is_open and self._timer is None and self.cycle is not None and self.cycle.response_complete:
+            self._expect_head()
 
     def on_message_begin(self) -> None:
         """Start the clock for a new head."""

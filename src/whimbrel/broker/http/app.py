@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -35,9 +37,14 @@ from whimbrel.broker.peering.connector import Connector
 from whimbrel.broker.peering.metrics import OverlayCollector
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.peering.route_tracing import Tracer
+from whimbrel.broker.requests.errors import InternalError
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.metrics import Metrics
+from whimbrel.broker.store.formats import StoreError
+from whimbrel.log import BelowFloor, LogError
 from whimbrel.model.errors import WhimbrelError
+
+logger = logging.getLogger("whimbrel.broker")
 
 OPERATIONS = [
     *publish.OPERATIONS,
@@ -105,6 +112,9 @@ def _by_method(endpoints: dict[str, Endpoint]) -> Endpoint:
 
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, WhimbrelError)
+    if isinstance(error, LogError | StoreError) and not isinstance(error, BelowFloor):  # no fault of the request
+        logger.error("a request failed: %s", error, exc_info=error)
+        error = InternalError("Expected to answer, but the broker cannot read its data: its log says more")
     return error_answer(error)
 
 

@@ -29,10 +29,12 @@ from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import StoredSubscription
 from whimbrel.log import BelowFloor
-from whimbrel.model.errors import EventError, FilterError, LimitExceeded, UnknownDialect, WhimbrelError
+from whimbrel.model.errors import FilterError, LimitExceeded, RowError, UnknownDialect, WhimbrelError
 
 BODY_SECONDS = 30.0
 """How long a client may take to send a body."""
+QUESTION_BYTES = 4 << 20
+"""A body that asks for one thing, at most: it may hold a filter and an event, which have limits of their own."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -119,9 +121,10 @@ async def pieces_of(request: Request) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def body_of(request: Request) -> bytes:
-    """The whole body, bounded in bytes and in time."""
+async def body_of(request: Request, most: int | None = None) -> bytes:
+    """The whole body, bounded in time and in bytes: by `most`, if it is given, and by the settings."""
     limit = broker_of(request).settings.body_bytes
+    limit = limit if most is None else min(limit, most)
     pieces: list[bytes] = []
     size = 0
     deadline = monotonic() + BODY_SECONDS
@@ -136,9 +139,9 @@ async def body_of(request: Request) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def read_body(request: Request, shape: type[T], code: str) -> T:
-    """The struct that the body must be; Unprocessable, with a `code`, if it is not."""
-    return decode_body(await body_of(request), shape, code)
+async def read_body(request: Request, shape: type[T], code: str, most: int = QUESTION_BYTES) -> T:
+    """The struct that the body, of at most `most` bytes, must be; Unprocessable, with a `code`, if it is not."""
+    return decode_body(await body_of(request, most), shape, code)
 
 
 async def lines_of(request: Request, limit: int) -> list[bytes]:
@@ -225,7 +228,7 @@ def status_of(error: WhimbrelError) -> int:
         return error.status
     if isinstance(error, BelowFloor):
         return Truncated.status
-    return 422 if isinstance(error, FilterError | LimitExceeded | UnknownDialect | EventError) else 400
+    return 422 if isinstance(error, FilterError | RowError | UnknownDialect) else 400
 
 
 def problem_of(error: WhimbrelError) -> Problem:
@@ -238,6 +241,6 @@ def problem_of(error: WhimbrelError) -> Problem:
         return Problem(Truncated.code, str(error), first=error.floor)
     if isinstance(error, FilterError) and error.text:
         return Problem("invalid-filter", str(error), error.position, error.line, error.column)
-    codes: dict[type[WhimbrelError], str] = {LimitExceeded: "limit-exceeded", EventError: "invalid-event"}
-    found = (code for kind, code in codes.items() if isinstance(error, kind))
-    return Problem(next(found, "invalid-filter"), str(error))
+    if isinstance(error, LimitExceeded):
+        return Problem("limit-exceeded", str(error))
+    return Problem("invalid-event" if isinstance(error, RowError) else "invalid-filter", str(error))

@@ -17,10 +17,12 @@ from whimbrel.broker.http.exchange import (
     answer,
     body_of,
     broker_of,
+    caller_of,
     integer_of,
     principal_of,
     problem_of,
     read_body,
+    subscription_of,
 )
 from whimbrel.broker.http.messages import PulledMessage
 from whimbrel.broker.http.operation import JsonSchema, Operations, json_body
@@ -179,9 +181,8 @@ async def explain(request: Request) -> Response:
 @OPERATIONS.add("POST", "/subscriptions/{id}/explain", {200: _EXPLAINED}, json_body(EventNamed), errors=(404, 422))
 async def explain_one(request: Request) -> Response:
     """Say why an event, given or at an offset, matches a subscription or not."""
-    broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = broker.subscriptions.find(request.path_params["id"], principal)
-    event = await _event_of(broker, await read_body(request, EventNamed, "invalid-request"), principal)
+    broker, held = broker_of(request), subscription_of(request)
+    event = await _event_of(broker, await read_body(request, EventNamed, "invalid-request"), caller_of(request))
 
     def explained() -> dict[str, object]:
         return _explained(held.parse(broker.index.schema), event, held.decode_rules())

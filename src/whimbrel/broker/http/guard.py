@@ -26,6 +26,8 @@ OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/
 """Paths that need no token, besides the files of the live page."""
 FILES = "/page/"
 """Where the files of the live page are."""
+NOBODY = Principal("nobody", frozenset())
+"""The caller of these paths, whoever it is."""
 ONCE = frozenset(
     [
         "authorization",
@@ -52,13 +54,10 @@ class Guard:
         self._requests = RateLimits(broker.settings.requests_per_second)
         self._bodies = Bodies(broker.settings.bodies_bytes)
         self._open = 0
-        self._by_name: Counter[str] = Counter()  # open requests of each principal
+        self._by_name: Counter[str] = Counter()  # open requests of each principal but NOBODY
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection or request."""
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
+        """Serve a request or a WebSocket. The server sends no other scopes."""
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         allowed = origin is not None and origin in self._settings.cors_origins
@@ -77,8 +76,9 @@ class Guard:
             self._check_size(scope, headers)
             scope["whimbrel.bodies"] = self._bodies
             principal = scope["whimbrel.principal"] = self._principal(scope, headers, allowed)
-            name = principal.name
-            self._by_name[name] += 1
+            if principal is not NOBODY:  # or strangers who are slow would keep others from /healthz
+                name = principal.name
+                self._by_name[name] += 1
             limit = self._settings.connections_per_token
             if 0 < limit < self._by_name[name]:
                 raise TooManyRequests(f"Expected at most {limit:,} open requests of {name!r}")
@@ -105,7 +105,7 @@ class Guard:
 
     def _principal(self, scope: Scope, headers: Headers, allowed_origin: bool) -> Principal:
         if scope["path"] in OPEN_PATHS or scope["path"].startswith((FILES, CALLBACK_PATH)):
-            return Principal("nobody", frozenset())
+            return NOBODY
         token = headers.get("authorization")
         session = headers.get("cookie") if token is None and self._broker.needs_tokens else None
         if token is not None:
@@ -167,6 +167,12 @@ class RateLimits:
                 f"Expected at most {self._rate:g} per second", (min(count, self._rate) - left) / self._rate
             )
         self._levels[name] = left - count, now
+
+    def give_back(self, name: str, count: float) -> None:
+        """Return what was used for a request that was not served."""
+        if name in self._levels:
+            left, then = self._levels[name]
+            self._levels[name] = left + count, then
 
 
 def _check_once(headers: Headers) -> None:

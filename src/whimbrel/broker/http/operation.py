@@ -55,7 +55,7 @@ class Operation(NamedTuple):
 
 
 class Operations(list[Operation]):
-    """The operations of a module of endpoints, or others of these endpoints, whose ids then begin with a `name`."""
+    """The operations of a module of endpoints. Their ids begin with a `name`, by default that of the module."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__()

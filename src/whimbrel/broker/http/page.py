@@ -25,6 +25,8 @@ from whimbrel.broker.service.principal import Principal, authenticate
 from whimbrel.model.errors import WhimbrelError
 
 FILE_PATH = FILES + "{name:path}"
+LOGIN_BYTES = 4 << 10
+"""The body of a login, at most: strangers must not use up what the bodies of all requests may take together."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
     " base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -106,12 +108,12 @@ def _file_answer(request: Request, name: str) -> Response:
 OPERATIONS = Operations()
 
 
-@OPERATIONS.add("POST", "/login", {200: SessionAnswer}, json_body(LoginRequest), errors=(401, 422))
+@OPERATIONS.add("POST", "/login", {200: SessionAnswer}, json_body(LoginRequest), errors=(401, 413, 422))
 async def login(request: Request) -> Response:
     """Begin a session of the live page, kept by a cookie."""
     broker = broker_of(request)
     _check_origin(request)
-    asked = await read_body(request, LoginRequest, "invalid-token")
+    asked = await read_body(request, LoginRequest, "invalid-token", LOGIN_BYTES)
     principal = authenticate(asked.token.strip()[:1024], broker.tokens.stored)
     name = broker.sessions.begin(broker.tokens.stored[principal.name])
     return answer(_session(principal, True), 200, {"set-cookie": cookie(name, request.url.scheme == "https")})

@@ -38,7 +38,7 @@ from whimbrel.model.token_rules import allows_text
 
 GROUP_LINES = 1_000
 GROUP_BYTES = 1 << 20
-"""Lines and bytes of a stream that are published together, about."""
+"""Lines of a stream that are published together, at most, and their bytes, about."""
 STREAM_LINES = 1_000_000
 """Lines of one stream, at most: the answer has a result for each."""
 PATIENCE_SECONDS = 60.0
@@ -141,10 +141,15 @@ async def _publish_group(
 ) -> list[EventResult]:
     """Publish what could be read, and tell what became of each event. Events carry on the trace of the request."""
     trace = RequestTrace.of(request.headers.get("traceparent"), request.headers.get("tracestate"))
-    found = found if trace is None else trace.carry_all(found)
     good = [event for event in found if isinstance(event, Incoming)]
+    if trace is not None:
+        good = [trace.carry(event) for event in good]
     request.app.state.event_rate.take(principal.name, len(good))
-    outcomes: Sequence[Published | BrokerError] = await broker_of(request).publish(good, principal) if good else []
+    try:
+        outcomes: Sequence[Published | BrokerError] = await broker_of(request).publish(good, principal) if good else []
+    except Unavailable:
+        request.app.state.event_rate.give_back(principal.name, len(good))
+        raise
     return event_results(outcomes if len(good) == len(found) else merge_refused(found, outcomes))
 
 
@@ -165,23 +170,22 @@ def answer_results(results: list[EventResult]) -> Response:
 async def _publish_stream(request: Request, principal: Principal) -> Response:
     """Publish JSON lines as they come. What goes wrong after the first group is told in the results."""
     coded: list[bytes] = []
-    count = taken = 0
-    async for lines in _line_groups(request):
-        found = read_lines(lines, principal.name, _plain)
-        stop = count + len(found) > STREAM_LINES
-        try:
-            if stop:
+    count = taken = unpublished = 0
+    try:
+        async for lines in _line_groups(request):
+            unpublished = len(lines)
+            if count + unpublished > STREAM_LINES:
                 raise TooLarge(f"Expected at most {STREAM_LINES:,} lines, and stopped to read")
+            found = read_lines(lines, principal.name, _plain)
             results = await _publish_patiently(request, found, principal, first=not coded)
-        except BrokerError as error:
-            if not coded:
-                raise
-            results, stop = [EventResult(error=problem_of(error))] * len(found), True
-        count += len(results)
-        taken += sum(result.error is None for result in results)
-        coded.append(_encode(results)[1:-1])
-        if stop:
-            break
+            count, unpublished = count + unpublished, 0
+            taken += sum(result.error is None for result in results)
+            coded.append(_encode(results)[1:-1])
+            hold(request, len(coded[-1]))
+    except BrokerError as error:  # also where the next line does not come in time
+        if not coded:
+            raise
+        coded.append(_encode([EventResult(error=problem_of(error))] * max(1, unpublished))[1:-1])
     content = b'{"results":[' + b",".join(coded) + b"]}"
     return Response(content, 422 if count and not taken else 200, media_type="application/json")
 
@@ -203,7 +207,7 @@ async def _publish_patiently(
 
 
 async def _line_groups(request: Request) -> AsyncIterator[list[bytes]]:
-    """The lines of a body in groups. A line that is too long comes cut off, just too long."""
+    """The lines of a body in groups of at most GROUP_LINES. A line that is too long comes cut off, just too long."""
     hold(request, GROUP_BYTES + EVENT_BYTES.value)
     rest = b""
     lines: list[bytes] = []
@@ -213,10 +217,9 @@ async def _line_groups(request: Request) -> AsyncIterator[list[bytes]]:
         rest = rest[: EVENT_BYTES.value + 1]
         lines += [line for line in whole if line.strip()]
         size += len(piece)
-        if len(lines) >= GROUP_LINES or size >= GROUP_BYTES:
-            if lines:
-                yield lines
-            lines, size = [], 0
+        while len(lines) >= GROUP_LINES or (lines and size >= GROUP_BYTES):
+            yield lines[:GROUP_LINES]
+            lines, size = lines[GROUP_LINES:], 0
     if rest.strip():
         lines.append(rest)
     if lines:

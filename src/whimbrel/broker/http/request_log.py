@@ -27,9 +27,6 @@ class RequestLog:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection or request."""
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
         id = request_id(Headers(scope=scope).get("x-request-id"))
         REQUEST_ID.set(id)
         began = perf_counter()

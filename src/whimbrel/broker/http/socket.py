@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 
 import msgspec
 from starlette.requests import Request
@@ -26,6 +27,8 @@ from whimbrel.broker.http.operation import CURSOR, Operations
 from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, Truncated, Unprocessable
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.store import Cursor, StoredSubscription
+
+logger = logging.getLogger("whimbrel.broker")
 
 SUBPROTOCOL = "cloudevents.json"
 FRAME_BYTES = 4_096
@@ -43,6 +46,8 @@ class ClientFrame(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _frames = msgspec.json.Decoder(ClientFrame)
+_GONE = (WebSocketDisconnect, RuntimeError)
+"""What a WebSocket raises when its client is gone."""
 
 
 class _Credit:
@@ -99,10 +104,16 @@ async def socket(websocket: WebSocket) -> None:
         broker.hub.close(stream)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-            reason = stream.outbox.closed or ""
-            await websocket.close(1000 if reason != "bad-frame" else 1008, reason)
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        reason, code = stream.outbox.closed or "", 1000
+        if reason == "bad-frame":
+            code = 1008
+        for failure in ended:
+            if isinstance(failure, Exception) and not isinstance(failure, _GONE):
+                logger.error("a WebSocket ends: %s", failure, exc_info=failure)
+                reason, code = "internal-error", 1011
+        with contextlib.suppress(*_GONE):
+            await websocket.close(code, reason)
 
 
 def _first_credit(websocket: WebSocket) -> int | None:

@@ -19,6 +19,7 @@ from whimbrel.broker.http.exchange import (
     merge_refused,
     principal_of,
     problem_of,
+    subscription_of,
 )
 from whimbrel.broker.http.matches import RANGE, export_versions
 from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGES, TAGGED, JsonSchema, Operations, json_body
@@ -151,8 +152,7 @@ def _fulfils(one: SubscriptionShown, name: str, text: str) -> bool:
 @OPERATIONS.add("GET", _ONE, {200: SubscriptionShown}, answer_headers=TAGGED, errors=(404,))
 async def read(request: Request) -> Response:
     """Read a subscription, with its cursor and how many messages wait."""
-    broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = broker.subscriptions.find(request.path_params["id"], principal)
+    broker, held = broker_of(request), subscription_of(request)
     one = shown(held)
     cursor = broker.messages.position(held)
     one.cursor = str(cursor)

@@ -11,6 +11,7 @@ import itertools
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -32,6 +33,8 @@ CURSOR = "whimbrelcursor"
 """The extension attribute in which a WebSocket message carries its cursor; publishers may not use it."""
 BATCH_EVENTS = 10_000
 """Events of one request, at most."""
+LONG_BODY = 1 << 20
+"""A longer batch is read by a decoder that keeps no more items than may come."""
 
 _ATTRIBUTE = re.compile(r"[a-z0-9]{1,64}")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -133,12 +136,27 @@ def _only_json(kind: str, expected: str) -> None:
 
 def _read_array(body: bytes) -> list[msgspec.Raw]:
     try:
-        events = _array.decode(body)
+        events = _array.decode(body) if len(body) <= LONG_BODY else _long_array(body)
     except BAD_JSON as error:
         raise BadRequest(f"Expected a JSON array of CloudEvents, but got: {json_problem(body, error)}") from None
     if len(events) > BATCH_EVENTS:
-        raise TooLarge(f"Expected at most {BATCH_EVENTS:,} events, but got {len(events):,}")
+        raise TooLarge(f"Expected at most {BATCH_EVENTS:,} events, but got more")
     return events
+
+
+def _long_array(body: bytes) -> list[msgspec.Raw]:
+    """The items of an array, but no more than one beyond the limit."""
+    return [item for item in msgspec.structs.astuple(_first_items().decode(body)) if item is not msgspec.UNSET]
+
+
+@cache
+def _first_items() -> msgspec.json.Decoder[msgspec.Struct]:
+    """A decoder that keeps the first items of an array and skips the others. To define it takes 0.1 s.
+
+    A list would get all items before its length is checked: memory of forty times the body.
+    """
+    fields = [(f"item_{n}", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for n in range(BATCH_EVENTS + 1)]
+    return msgspec.json.Decoder(msgspec.defstruct("_FirstItems", fields, array_like=True, gc=False))
 
 
 def _each(read: Callable[[bytes], Incoming], bodies: Iterable[bytes]) -> list[Incoming | BrokerError]:

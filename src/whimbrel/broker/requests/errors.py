@@ -12,6 +12,9 @@ from whimbrel.model.errors import WhimbrelError
 BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for a text that is not JSON, not UTF-8, nested too deeply, or not of the expected shape."""
 
+SEARCHED_BYTES = 256 << 10
+"""Bytes of a refused text that are searched for what is wrong: for all of a large body everybody would wait."""
+
 T = TypeVar("T")
 _ESCAPES = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
 
@@ -22,7 +25,7 @@ def json_problem(text: bytes, error: Exception) -> str:
     msgspec says of a lone surrogate that the text is truncated, or names the place of what follows.
     """
     if isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
-        for found in _ESCAPES.finditer(text):
+        for found in _ESCAPES.finditer(text, 0, SEARCHED_BYTES):
             if found[1] is not None:
                 escape = found[0].decode(errors="replace")
                 return f"Expected text without lone surrogates, but got {escape} at byte {found.start()}"
@@ -154,7 +157,7 @@ class HeadTooLarge(BrokerError):
 
 
 class InternalError(BrokerError):
-    """A mistake of the broker: deciding the request raised what nobody expected. The request has changed nothing."""
+    """A mistake of the broker, or data that it cannot read. The request has changed nothing."""
 
     status = 500
     code = "internal-error"

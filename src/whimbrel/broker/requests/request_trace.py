@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import NamedTuple
 
 import msgspec
 
 from whimbrel.broker.requests.envelope import Incoming
-from whimbrel.broker.requests.errors import BrokerError
 
 REQUEST_ID: ContextVar[str] = ContextVar("whimbrel-request-id", default="")
 """The id of the request that is served."""
@@ -60,10 +58,6 @@ class RequestTrace(NamedTuple):
         added = {"traceparent": self.parent} | ({} if self.state is None else {"tracestate": self.state})
         raw = msgspec.json.encode(added)[:-1] + b"," + event.raw.lstrip()[1:]
         return Incoming(raw, event.source, event.id)
-
-    def carry_all(self, events: Sequence[Incoming | BrokerError]) -> list[Incoming | BrokerError]:
-        """The same for all events that could be read."""
-        return [self.carry(event) if isinstance(event, Incoming) else event for event in events]
 
 
 def request_id(asked: str | None) -> str:

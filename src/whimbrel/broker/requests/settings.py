@@ -52,7 +52,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     body_bytes: Count = 16 << 20
     """A request's body, at most."""
     bodies_bytes: Count = 256 << 20
-    """The bodies of all requests at one time, at most; more are refused with 503."""
+    """The bodies of all requests, and results of JSON lines, at one time, at most; more are refused with 503."""
     requests_per_second: Rate = 0.0
     """Requests of one principal; 0 for no limit."""
     events_per_second: Rate = 0.0

@@ -112,7 +112,9 @@ def _check_topic(request: SubscriptionRequest) -> None:
     if topic == "spaces" and request.regions is None:
         raise Unprocessable("Expected regions in a subscription on a space - at $.regions", "invalid-subscription")
     for name in _FOREIGN[topic]:
-        if (value := getattr(request, name)) and (name, value) != ("start", "now"):
+        value = getattr(request, name)
+        is_given = value not in (None, "now") if name == "start" else bool(value)  # an offset may be 0
+        if is_given:
             raise Unprocessable(
                 f"Expected no {name} in a subscription on {request.on} - at $.{name}", "invalid-subscription"
             )
