@@ -93,6 +93,14 @@ def test_a_matcher_that_is_still_building_when_its_time_is_up_is_too_slow(monkey
     assert advice.recommended is None and "none" in advice.text
 
 
+def test_a_recommendation_without_answers_to_compare_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled = advisor._Trial._filled
+    monkeypatch.setattr(advisor._Trial, "_filled", lambda *given: None if given[1] == "naive" else filled(*given))
+    advice = advise(*sample("lesubscribe", n=50), seconds=5, matchers=["hanson"])
+    assert outcomes(advice) == {"naive": "too slow", "hanson": "measured"}
+    assert advice.recommended == "hanson" and "No answers were compared" in advice.text
+
+
 def test_nothing_to_measure_is_a_typed_error() -> None:
     for subscriptions, events in (([], [{"a": 1}]), ([(1, Filter.parse("a = 1"))], [])):
         with pytest.raises(NothingToAdvise):

@@ -164,6 +164,8 @@ def advise(
     features = features_of(filters.values(), found, trial.matches_per_event())
     recommended = _recommended(measurements)
     why = _reasons(recommended, measurements, features) if recommended else ("No matcher took the whole sample.",)
+    if recommended and not trial.expected:
+        why += ("No answers were compared, as the reference did not take the sample in its time.",)
     return Advice(recommended.matcher if recommended else None, why, features, tuple(measurements))
 
 

@@ -3,7 +3,7 @@
 Aguilera et al., PODC'99, section 4 and appendix B (docs/papers.md, sections 3 and 4). There are K attributes of V
 values each, events are uniform over the V**K combinations, S is a set of subscriptions, and Kbar = K + 1. Then
 
-    expected_cost <= greedy_bound <= theorem_1 <= corollary_1,
+    expected_cost <= greedy_bound <= theorem_1,
 
 and no event, uniform or not, visits more than `worst_case` nodes.
 The bound is sublinear in |S|: it grows with |S|**(1 - decay_exponent(V, K)). Table 2 of the subject-space paper
@@ -37,24 +37,8 @@ def theorem_1(values: int, attributes: int, subscriptions: int) -> float:
     """
     _check(values, attributes, subscriptions)
     levels = attributes + 1
-    grown = levels * _power(values, attributes, subscriptions) - 1
+    grown = levels * exp(log(subscriptions) * (1 - decay_exponent(values, attributes))) - 1
     return values * levels * grown * (log(values) + log(levels)) / ((values * levels - 1) * log(levels))
-
-
-def corollary_1(values: int, attributes: int, subscriptions: int) -> float:
-    """The paper's Corollary 1: simpler and weaker.
-
-    >>> round(corollary_1(3, 30, 1_000))
-    52674
-    """
-    _check(values, attributes, subscriptions)
-    levels = attributes + 1
-    return 2 * levels * _power(values, attributes, subscriptions) * (log(values) + log(levels))
-
-
-def _power(values: int, attributes: int, subscriptions: int) -> float:
-    """|S|**(1 - lambda)."""
-    return exp(log(subscriptions) * (1 - decay_exponent(values, attributes)))
 
 
 def greedy_bound(values: int, attributes: int, subscriptions: int) -> float:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.cli.program import Program
 from whimbrel.cli.lab import group
+from whimbrel.lab.measure.matching import paper_rival
 
 
 def test_list_has_an_entry_for_every_figure_and_claim(program: Program) -> None:
@@ -54,6 +57,12 @@ def test_run_counts_on_spark_and_report_makes_a_page(
     assert "# Results of the lab" in (program.folder / "results.md").read_text()
 
 
+def test_a_matcher_that_takes_too_long_to_count_is_told(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper_rival, "LOAD_SECONDS", -1.0)
+    told = program("lab", "run", "survey-sgim", "--scale", "tiny", "--no-spark", "--output", "out", status=1).stderr
+    assert told.startswith("whimbrel: 0 of 200 subscriptions took")
+
+
 def test_an_unknown_name_gets_a_hint(program: Program) -> None:
     result = program("lab", "run", "gryphon-stps", status=2)
     assert "did you mean 'gryphon-steps'?" in result.stderr
@@ -76,6 +85,16 @@ def test_report_says_where_there_are_no_results(program: Program) -> None:
 def test_report_names_a_result_that_is_damaged(program: Program) -> None:
     folder = program.folder / "lab-results" / "tiny" / "lesub-10"
     folder.mkdir(parents=True)
-    for content in (b"{", b"[]", b"{}", b"\xff"):
+    pq.write_table(pa.table({"series": ["a"]}), folder / "table.parquet")
+    for content in (b"{", b"[]", b"{}", b"\xff", b'{"name": "lesub-10", "scale": "tiny"}'):
         (folder / "result.json").write_bytes(content)
         assert "damaged" in program("lab", "report", status=1).stderr
+
+
+def test_report_names_a_result_whose_table_is_damaged_or_gone(program: Program) -> None:
+    program("lab", "run", "prefix-7", "--scale", "tiny", "--no-spark")
+    table = program.folder / "lab-results" / "tiny" / "prefix-7" / "table.parquet"
+    table.write_bytes(b"PAR1")
+    assert "damaged" in program("lab", "report", status=1).stderr
+    table.unlink()
+    assert "damaged" in program("lab", "report", status=1).stderr

@@ -16,7 +16,6 @@ def test_a_prefix_has_the_nodes_that_an_event_satisfies() -> None:
     tree = grown(Filter.parse(text) for text in ("x > 5 AND y < 3", "x > 5 AND y < 3 AND z = 1", "x < 0"))
     events = [Event({"x": 6, "y": 1}), Event({"x": 6, "y": 1, "z": 1}), Event({"x": 3})]
     assert [sorted(found.tolist()) for found in tree.prefixes(events)] == [[1, 2], [1, 2, 3], []]
-    assert [sorted(found.tolist()) for found in tree.prefixes(events, limit=1)] == [[1], [1], []]
 
 
 def test_queries_are_different_the_same_every_time_and_contain_each_other() -> None:

@@ -1,9 +1,12 @@
 """A version changes with what is measured, and not with claims, plots, points or comments."""
 
+import ast
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
+import whimbrel
+from whimbrel.lab import experiments
 from whimbrel.lab.harness import code_version
 
 MODULE = """
@@ -40,6 +43,18 @@ def test_what_is_measured_may_not(tmp_path: Path) -> None:
     texts = [MODULE, MODULE.replace("STEP = 1", "STEP = 2"), MODULE.replace("[STEP]", "[STEP, 1]")]
     versions = {version_of(tmp_path, text) for text in texts} | {version_of(tmp_path, MODULE, "X = 2")}
     assert len(versions) == 4
+
+
+def test_whatever_experiments_import_is_measured_except_what_shows_it() -> None:
+    root = Path(whimbrel.__file__).parent
+    shown = ("lab/harness/claims.py", "lab/harness/panels.py", "lab/harness/experiment.py")
+    for path in Path(experiments.__file__).parent.glob("*/*.py"):
+        for statement in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(statement, ast.ImportFrom) and str(statement.module).startswith("whimbrel."):
+                place = "/".join(str(statement.module).split(".")[1:])
+                file = place if (root / place).is_dir() else f"{place}.py"
+                known = file.startswith((*code_version._MEASURED, "lab/experiments", *shown))
+                assert known, f"{path.name} imports {file}"
 
 
 def test_what_an_experiment_counts_is_measured_though_its_claims_are_not(tmp_path: Path) -> None:

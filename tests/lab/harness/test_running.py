@@ -1,6 +1,7 @@
 """Experiments run once per version of the code, go on after an interruption, and are refused where they do not fit."""
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,14 @@ from whimbrel.lab.experiments import experiment, experiments
 from whimbrel.lab.harness import running
 from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.experiment import SCALES, Experiment, Point, Timed, grid
-from whimbrel.lab.harness.measures import Row
-from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.harness.measures import Measures, Row
+from whimbrel.lab.harness.panels import Panel, PlottingMissing
 from whimbrel.lab.harness.result_store import MeasuredPoint, NoResults, ResultStore, read_results
 from whimbrel.lab.harness.running import ExperimentsFailed, ScaleTooLarge, run_experiments
 from whimbrel.lab.measure.benchmark_results import UnknownName
 from whimbrel.lab.measure.matching.rival import CannotTakePart
 from whimbrel.lab.report.html_page import page
+from whimbrel.lab.report.report_contents import winner
 from whimbrel.lab.report.summary import write_summary
 
 CALLS: list[Point] = []
@@ -145,6 +147,13 @@ def test_refuses_a_scale_that_does_not_fit(tmp_path: Path) -> None:
     assert not CALLS
 
 
+def test_without_a_library_for_plots_nothing_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(PlottingMissing, match="pip install"):
+        run_experiments([EXAMPLE], "tiny", tmp_path)
+    assert not CALLS
+
+
 def test_refuses_a_scale_without_points(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="Expected for beyond-example a scale of tiny, small, but got 'full'"):
         run_experiments([EXAMPLE], "full", tmp_path)
@@ -166,13 +175,23 @@ def test_reports_show_everything_and_need_no_network(tmp_path: Path) -> None:
     assert "Is &lt;a&gt; less than b?" in html
     assert "data:image/svg+xml;base64," in html
     assert "http://" not in html and "https://" not in html
-    assert "a everywhere" in html
     files = write_summary(records, tmp_path / "results.md")
     text = files[0].read_text()
     assert "| b is less | **fails** |" in text
     assert "1 experiments, 1 at scale tiny: " in text and "load average" in text
-    assert "| Beyond, no figure | partly | a everywhere" in text
+    assert "| Beyond, no figure | partly |  |" in text
     assert "Is <a> less than b?" in text
+
+
+def test_only_rivals_of_the_engine_can_be_the_fastest() -> None:
+    def measures(*series: str) -> Measures:
+        return Measures(
+            Row(name, "time", value).to_dict({"n": n}) for n in (1, 2) for value, name in enumerate(series, 1)
+        )
+
+    assert winner(measures("engine", "hanson", "bound")) == "engine everywhere, 2 x faster than the next"
+    assert winner(measures("engine, analyzed", "engine")) == "engine, analyzed everywhere, 2 x faster than the next"
+    assert winner(measures("add", "delete")) == winner(measures("engine")) == ""
 
 
 def test_reads_the_largest_scale_of_each_experiment(tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ def run(
     Exit status: 0 all were run, 1 something went wrong, 2 wrong usage, 130 interrupted. A verdict of `not` is a result.
     """
     from whimbrel.lab.experiments import experiment, experiments
+    from whimbrel.lab.harness.panels import MARKS
     from whimbrel.lab.harness.running import run_experiments
     from whimbrel.lab.report.report_contents import verdict_word
 
@@ -138,8 +139,7 @@ def run(
             if not json:
                 typer.echo(f"{verdict_word(record):<11} {record['name']}")
                 for claim in record["claims"]:
-                    mark = {True: "+", False: "-", None: "?"}[claim["holds"]]
-                    typer.echo(f"            {mark} {claim['claim']}: {claim['found']}")
+                    typer.echo(f"            {MARKS[claim['holds']]} {claim['claim']}: {claim['found']}")
 
         try:
             records = run_experiments(

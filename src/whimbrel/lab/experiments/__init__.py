@@ -1,6 +1,7 @@
 """The experiments of the lab, by paper: a file for each claim, or for figures that are drawn of the same runs.
 
-Every `Experiment` of a module is found by itself. The order is that of the papers, of the file names, then of the file.
+Every `Experiment` of a module is found by looking at its names. The order is that of the papers, of the file names,
+then of the file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Claims as predicates on a table of measures: an order, a ratio, a slope, a limit, a straight line.
 
-An order must hold at 90 % of the points, a ratio within a factor of 2, a log-log slope within 0.2. A claim that has no
-point to be tested on does neither hold nor fail. Absolute times of old machines are never claims.
+An order must hold at 90 % of the points, a ratio within a factor of 2, a log-log slope within 0.2. A claim without a
+point to test it on neither holds nor fails. Absolute times of old machines are never claims.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What somebody claims, in words, and the test of it. A text that begins with "Ours:" is no claim of a paper."""
+    """A claim in words, and its test. A text that begins with "Ours:" is no claim of a paper."""
 
     text: str
     test: Callable[[Measures], Outcome]

@@ -20,7 +20,7 @@ from whimbrel.lab.measure.machine import card
 
 _MEASURED = (
     "model", "compiled", "storage", "language", "ranks", "matchers", "engine", "spaces", "overlay",
-    "lab/workloads", "lab/measure/matching", "lab/measure/timing.py",
+    "lab/equality_tree_cost.py", "lab/space_cost.py", "lab/workloads", "lab/measure/matching", "lab/measure/timing.py",
     "lab/harness/contenders.py", "lab/harness/measures.py", "lab/harness/running.py",
 )  # fmt: skip
 """Folders and files of the package that decide what is measured. Claims, plots and commands do not."""
@@ -66,9 +66,8 @@ def _common() -> str:
     for name in _MEASURED:
         place = root / name
         for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            if path.exists():
-                digest.update(str(path.relative_to(root)).encode())
-                digest.update(path.read_bytes())
+            digest.update(str(path.relative_to(root)).encode())
+            digest.update(path.read_bytes())
     versions = [f"{name} {metadata.version(name)}" for name in _LIBRARIES]
     digest.update("\n".join([platform.python_version(), str(card()["cpu"]), *versions]).encode())
     return digest.hexdigest()

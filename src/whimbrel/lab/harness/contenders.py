@@ -48,7 +48,7 @@ def loaded(series: Series, subscriptions: pa.Table) -> list[Rival]:
 
 
 def loaded_matchers(series: Series, subscriptions: pa.Table) -> dict[str, Matcher]:
-    """The same by the name of the series, for those who call them event by event."""
+    """The engine and a matcher for each series, by its name, with the subscriptions: to be called event by event."""
     papers = {rival.name: rival.matcher for rival in _loaded_papers(series, subscriptions)}
     return {ENGINE: loaded_index(subscriptions), **papers}
 

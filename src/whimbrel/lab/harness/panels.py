@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import cycle
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
@@ -69,15 +70,18 @@ class PlottingMissing(WhimbrelError):
         super().__init__("Expected matplotlib for plots, but it is not installed: pip install 'whimbrel[lab]'")
 
 
+def check_matplotlib() -> None:
+    """Raise `PlottingMissing` if nothing can be drawn."""
+    if find_spec("matplotlib") is None:
+        raise PlottingMissing
+
+
 def draw(
     title: str, panels: Sequence[Panel], measures: Measures, judged: Sequence[tuple[str, Outcome]], fine: bool = True
 ) -> tuple[bytes, bytes]:
     """The plot as SVG and as PNG. The claims stand below it with what was found; `fine` is for print."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlottingMissing from None
     import matplotlib as mpl
+    from matplotlib.figure import Figure
 
     notes = [fill(f"{MARKS[one.holds]} {text}: {one.found}", 150 if len(panels) > 1 else 100) for text, one in judged]
     caption = "\n".join(notes)

@@ -28,6 +28,11 @@ from whimbrel.model.errors import WhimbrelError
 from whimbrel.storage.atomic import replace_file
 
 RECORD = "result.json"
+_FIELDS = {
+    "name", "paper", "figure", "question", "why", "scale", "verdict", "claims", "has_paper_claims", "machine",
+    "command", "notes", "version",
+}  # fmt: skip
+"""What reports read of a record."""
 
 
 class NoResults(WhimbrelError):
@@ -39,7 +44,7 @@ class NoResults(WhimbrelError):
 
 
 class DamagedResult(WhimbrelError, ValueError):
-    """The record of a result in `path` cannot be read."""
+    """The record of a result in `path`, or the table beside it, cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -107,16 +112,22 @@ class ResultStore:
 def read_results(output: Path, scale: str | None = None) -> list[dict[str, Any]]:
     """The records of all results in a folder; each experiment at the largest scale there is, or at the one asked for.
 
-    Every record gets the `folder` that it lies in. NoResults if there is none, DamagedResult if one cannot be read.
+    Every record gets the `folder` that it lies in, and its table as `measures`. NoResults if there is none,
+    DamagedResult if one cannot be read.
     """
     found: dict[str, dict[str, Any]] = {}
     for one in (scale,) if scale else SCALES:
         for path in sorted((output / one).glob(f"*/{RECORD}")):
             try:
                 record = json.loads(path.read_text())
-                found[record["name"]] = {**record, "folder": path.parent}
-            except (ValueError, KeyError, TypeError):
+                rows = pa.parquet.read_table(path.parent / "table.parquet").to_pylist()
+                is_whole = record.keys() >= _FIELDS
+            except (ValueError, AttributeError, FileNotFoundError):
                 raise DamagedResult(path) from None
+            if not is_whole:
+                raise DamagedResult(path)
+            measures = Measures({name: value for name, value in row.items() if value is not None} for row in rows)
+            found[record["name"]] = {**record, "folder": path.parent, "measures": measures}
     if not found:
         raise NoResults(output)
     return list(found.values())

@@ -25,11 +25,10 @@ from whimbrel.lab.harness.claims import verdict_of
 from whimbrel.lab.harness.code_version import code_version
 from whimbrel.lab.harness.experiment import Experiment, Point, Scale, Timed
 from whimbrel.lab.harness.measures import Measures, Row
-from whimbrel.lab.harness.panels import draw
+from whimbrel.lab.harness.panels import check_matplotlib, draw
 from whimbrel.lab.harness.result_store import MeasuredPoint, ResultStore
 from whimbrel.lab.measure.benchmark_results import check_names
 from whimbrel.lab.measure.machine import card, load
-from whimbrel.lab.measure.matching.rival import CannotTakePart
 from whimbrel.lab.measure.timing import Times
 from whimbrel.model.errors import WhimbrelError
 
@@ -79,7 +78,7 @@ class _Job:
 
     @property
     def weight(self) -> float:
-        """About how long the point takes, in no unit: with the subscriptions, but never nothing."""
+        """About how long the point takes, in no unit: it grows with the subscriptions."""
         return 1.0 + max([float(self.point.get(name, 0)) for name in ("n", "subscriptions")]) / 1e5
 
     def finish(self, rows: Rows, machine: dict[str, object]) -> None:
@@ -91,7 +90,7 @@ class _Job:
 
 @dataclass(slots=True)
 class _Clock:
-    """What is done of all weights, and since when."""
+    """How much of the work is done, by the weight of its points, and since when."""
 
     total: float
     notice: Notice
@@ -126,7 +125,8 @@ def run_experiments(
 
     Points that the same version of the code has measured are read back. `start_spark` is called when there is something
     to count, and what it returns is stopped before anything is timed; without it, counting runs in this process.
-    Raises `ScaleTooLarge` or `UnknownName` before anything is measured, and `ExperimentsFailed` at the end.
+    Raises `PlottingMissing`, `ScaleTooLarge` or `UnknownName` before anything is measured, and `ExperimentsFailed` at
+    the end.
     """
     _check(experiments, scale)
     machine = card()
@@ -142,7 +142,7 @@ def run_experiments(
                     clock.tell(experiment.name)
                     job.finish(_timed_rows(experiment, job.point, REPEATS[scale]), machine)
                     clock.done += job.weight
-        except (WhimbrelError, CannotTakePart) as error:
+        except WhimbrelError as error:
             errors[experiment.name] = error
             continue
         record = _finish(experiment, scale, jobs[experiment.name])
@@ -154,6 +154,7 @@ def run_experiments(
 
 
 def _check(experiments: Sequence[Experiment], scale: Scale) -> None:
+    check_matplotlib()
     free = _free_memory()
     for experiment in experiments:
         scales = [name for name, points in experiment.scales.items() if points]

@@ -106,13 +106,11 @@ def affordable(
     first: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> int:
-    """How many events, at most `most`, a run takes in about that time.
+    """How many events, at most `most`, a run takes in about that many seconds.
 
-    On a busy machine wall time says too little of them: the clock of CPU time is better where all work is in this
-    process.
-
-    The run is tried with more and more events, from `first` on, which also warms it up. With `few`, a run with so few
-    events tells the fixed cost, which is high in Spark.
+    The run is tried with more and more events, from `first` on, which also warms it up. With `few`, a run of so few
+    events measures the fixed cost, which is high in Spark. Where all work is in this process, let `clock` be that of
+    CPU time: on a busy machine wall time makes the number too small.
     """
     run(few or first)  # compiles, plans, fills caches: not part of the estimate
     fixed = seconds_of(lambda: run(few), clock) if few else 0.0

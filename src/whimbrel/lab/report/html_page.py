@@ -15,7 +15,6 @@ from whimbrel.lab.report.report_contents import (
     by_paper,
     counts,
     machine_sentence,
-    measures_of,
     pivots,
     verdict_word,
     was_busy,
@@ -83,7 +82,7 @@ def _summary(records: Sequence[Record], groups: dict[str, list[Record]]) -> str:
             link = f'<a href="#{record["name"]}">{escape(record["figure"])}</a>'
             rows.append(
                 f"<tr><td>{link}<br><span class=soft>{escape(record['question'])}</span></td>"
-                f"<td>{_chip(verdict_word(record))}</td><td>{escape(winner(measures_of(record)))}</td>"
+                f"<td>{_chip(verdict_word(record))}</td><td>{escape(winner(record['measures']))}</td>"
                 f"<td>{_prose(record['why'])}</td></tr>"
             )
     cards = list({record["machine"]["date"]: machine_sentence(record) for record in records}.values())
@@ -106,7 +105,7 @@ def _summary(records: Sequence[Record], groups: dict[str, list[Record]]) -> str:
 
 
 def _article(record: Record) -> str:
-    measures = measures_of(record)
+    measures = record["measures"]
     svg = base64.b64encode((Path(record["folder"]) / "plot.svg").read_bytes()).decode()
     claims = "".join(
         f"<li>{SIGNS[claim['holds']]}{escape(claim['claim'])}: <span class=soft>{escape(claim['found'])}</span></li>"

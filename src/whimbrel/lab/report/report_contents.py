@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-import pyarrow.parquet
-
 from whimbrel.lab.experiments import experiments
 from whimbrel.lab.harness.claims import figure
+from whimbrel.lab.harness.contenders import ENGINE
 from whimbrel.lab.harness.measures import Measures
 from whimbrel.lab.measure.benchmark_results import ResultTable
 from whimbrel.lab.measure.machine import described
@@ -44,15 +42,14 @@ def by_paper(records: Iterable[Record]) -> dict[str, list[Record]]:
     return out
 
 
-def measures_of(record: Record) -> Measures:
-    """The table of a result."""
-    rows = pyarrow.parquet.read_table(Path(record["folder"]) / "table.parquet").to_pylist()
-    return Measures({name: value for name, value in row.items() if value is not None} for row in rows)
-
-
 def winner(measures: Measures) -> str:
-    """Name the series that is fastest at most points, and its lead; an empty text unless several were timed."""
+    """Name the series that is fastest at most points, and its lead.
+
+    An empty text if only one series was timed, or the engine was not: then series are kinds of operations, not rivals.
+    """
     names = [name for name in measures.names("time") if not name.startswith(NOT_RIVALS)]
+    if not any(name.startswith(ENGINE) for name in names):
+        return ""
     values = {name: measures.values("time", name) for name in names}
     wins: Counter[str] = Counter()
     places = {place for found in values.values() for place in found}

@@ -14,7 +14,6 @@ from whimbrel.lab.report.report_contents import (
     counts,
     in_order,
     measured_sentence,
-    measures_of,
     verdict_word,
     was_busy,
     winner,
@@ -82,11 +81,11 @@ def summary(records: Sequence[Record], images: str) -> str:
 def _glance(record: Record) -> str:
     """One row of the table at the top: what came out, who wins, and why."""
     what = f"{record['paper']}, {record['figure']}"
-    return f"| {_cell(what)} | {verdict_word(record)} | {winner(measures_of(record))} | {_cell(record['why'])} |"
+    return f"| {_cell(what)} | {verdict_word(record)} | {winner(record['measures'])} | {_cell(record['why'])} |"
 
 
 def _section(record: Record, images: str) -> list[str]:
-    best = winner(measures_of(record))
+    best = winner(record["measures"])
     sentence = f"Fastest: {best}. " if best else ""
     lines = [
         "",

@@ -19,7 +19,6 @@ from whimbrel.lab.measure.matching.engine_rival import Engine, build, match_one_
 from whimbrel.lab.measure.matching.match_tables import FILES, tables_of
 from whimbrel.lab.measure.matching.race import run_race
 from whimbrel.lab.measure.matching.rival import Answers, CannotTakePart, MatchesDiffer, Pairs, Rival
-from whimbrel.lab.measure.timing import affordable
 from whimbrel.lab.measure.workload_cache import workload_of
 from whimbrel.lab.workloads import make
 
@@ -121,17 +120,6 @@ def test_verdicts() -> None:
     assert Verdict("rate", 10, None).met is None
     assert all(claim.workload in {case.name for case in cases.CASES} for claim in cases.CLAIMS)
     assert SpeedClaim("w", "a", "b").times == 1
-
-
-def test_events_are_cut_to_what_a_rival_affords() -> None:
-    asked: list[int] = []
-    assert affordable(asked.append, 500, 10.0) == 500
-    assert asked[0] == 1 and max(asked) == 500
-    assert affordable(asked.append, 500, 0.0) == 1
-    asked.clear()
-    assert affordable(asked.append, 400, 10.0, few=2, first=50) == 400 and asked[:3] == [2, 2, 50]
-    assert affordable(asked.append, 30, 10.0, few=2, first=50) == 30
-    assert affordable(asked.append, 400, 0.0, few=2, first=50) == 50
 
 
 def test_a_start_is_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

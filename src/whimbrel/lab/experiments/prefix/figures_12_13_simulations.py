@@ -46,7 +46,7 @@ def false_shares(series: str, events: int, distribution: Distribution, threshold
 BY_THRESHOLD = Experiment(
     name="prefix-12",
     figure="figure 12",
-    question="How many events go to a router that wants them not, because its tree is stale?",
+    question="How many events go to a router that does not want them, because its tree is stale?",
     why="A filter that is younger than the tree is kept at an ancestor of its place, where more events come by.",
     scales={
         "tiny": grid(events=[40], threshold=[0.3]),

@@ -41,10 +41,10 @@ class GrownTree:
         """The number of nodes at each depth, without the root."""
         return dict(sorted(Counter(self.depths[1:].tolist()).items()))
 
-    def prefixes(self, events: Iterable[Event], limit: int | None = None) -> Iterator[np.ndarray]:
+    def prefixes(self, events: Iterable[Event]) -> Iterator[np.ndarray]:
         """The depths of the nodes in the prefix of each event."""
         for event in events:
-            yield self.depths[self.snapshot.match(event, limit).prefix.nodes]
+            yield self.depths[self.snapshot.match(event).prefix.nodes]
 
 
 def grown(filters: Iterable[Filter]) -> GrownTree:

@@ -91,30 +91,24 @@ def build(subscriptions: pa.Table, both: bool, progress: Progress) -> tuple[Inde
     On one core the seconds are CPU time. On several, those of parsing are wall time; what follows runs on one core.
     """
     index = Index()
-    parsed = _Marks()
     count = subscriptions.num_rows
+    started = parsed = _clocks()
 
     def report(done: int) -> None:
-        parsed.set()
+        nonlocal parsed
+        parsed = _clocks()
         progress(f"parsed {done:,} of {count:,}")
 
-    started = _Marks()
     with _parallel(both):
         index.add_many(subscriptions, progress=report)
-    ended = _Marks()
     cores = (os.cpu_count() or 1) if both and count > SCANNED_FROM else 1
-    parsing = parsed.wall - started.wall if cores > 1 else parsed.cpu - started.cpu
-    return index, Build(count, parsing, ended.cpu - parsed.cpu, cores)
+    parsing = parsed[0] - started[0] if cores > 1 else parsed[1] - started[1]
+    return index, Build(count, parsing, _clocks()[1] - parsed[1], cores)
 
 
-class _Marks:
-    """The two clocks at one moment."""
-
-    def __init__(self) -> None:
-        self.set()
-
-    def set(self) -> None:
-        self.wall, self.cpu = time.perf_counter(), time.process_time()
+def _clocks() -> tuple[float, float]:
+    """Wall time and CPU time."""
+    return time.perf_counter(), time.process_time()
 
 
 def warm_up() -> None:

@@ -18,7 +18,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(38)  # leaves 26 bits: sums of millions of them are exact in a float64
 
 
-class CannotTakePart(Exception):
+class CannotTakePart(WhimbrelError):
     """A rival cannot take a workload; the text says why."""
 
 
