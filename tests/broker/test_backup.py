@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from whimbrel.broker.backup.manifest import BackupError, Manifest
 from whimbrel.broker.backup.receiving import receive
 from whimbrel.broker.backup.restoring import restore
 from whimbrel.broker.backup.sending import send
+from whimbrel.broker.http import backup
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.stamps import FoldStamps
@@ -251,6 +253,36 @@ def test_a_lease_holds_while_the_store_is_sent_however_long_that_takes(
                 now += 50.0  # of the 60 for which a lease holds
                 frames += 1
             assert frames > 5
+
+    run(work)
+
+
+def test_a_receiver_that_goes_while_a_frame_is_read_leaves_nothing(tmp_path: Path) -> None:
+    is_reading, may_go_on, has_ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow_frames() -> Generator[bytes, None, None]:
+        try:
+            is_reading.set()
+            may_go_on.wait(30)
+            yield b"frame"
+        finally:
+            has_ended.set()
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+
+            async def receive_all() -> None:
+                async for _ in backup._frames(broker, slow_frames()):
+                    pass
+
+            receiving = asyncio.create_task(receive_all())
+            await broker.runtime.in_thread(is_reading.wait)
+            receiving.cancel()
+            await asyncio.wait([receiving], timeout=0.1)  # it may wait for the read, or not
+            may_go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await receiving
+            assert await broker.runtime.in_thread(has_ended.wait, 30)
 
     run(work)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 
@@ -29,9 +31,19 @@ async def backup(request: Request) -> Response:
 
 
 async def _frames(broker: Broker, frames: Generator[bytes, None, None]) -> AsyncIterator[bytes]:
-    """Frames, each read in a thread; what they hold is given back when the receiver is gone."""
+    """Frames, each read in a thread; what they hold is given back when the receiver is gone, after the last read."""
+    reading = threading.Lock()
+
+    def read() -> bytes | None:
+        with reading:
+            return next(frames, None)
+
+    def close() -> None:
+        with reading:
+            frames.close()
+
     try:
-        while (piece := await broker.runtime.in_thread(next, frames, None)) is not None:
+        while (piece := await broker.runtime.in_thread(read)) is not None:
             yield piece
     finally:
-        await broker.runtime.in_thread(frames.close)
+        await asyncio.shield(broker.runtime.in_thread(close))
