@@ -53,7 +53,7 @@ def test_a_search_finds_a_covering_filter_that_is_wanted_and_none_that_was_remov
         table.add(interest)
     keys = list(interests)
     for place in removed:
-        if place < len(keys) and keys[place] in table:
+        if place < len(keys) and keys[place] in interests:
             table.remove(keys[place])
             del interests[keys[place]]
     fit = {keys[place] for place in allowed if place < len(keys)} & interests.keys()

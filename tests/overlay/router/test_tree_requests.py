@@ -108,3 +108,24 @@ def test_ranges_that_come_from_the_narrowest_on_do_not_make_a_version_each() -> 
     router.tick(1e6)
     view = router.view(router.version)
     assert view is not None and len(view.snapshot.keys) == 700, "what waited comes with the trigger"
+
+
+def test_a_router_that_has_lost_its_link_to_the_optimizer_finds_another_way_to_it() -> None:
+    router = follower()
+    router.subscribe("wide", Interest(Filter.parse("x > 1")))
+    router.unlink("o")
+    router.link("z")
+    sent = router.subscribe("narrow", Interest(Filter.parse("x > 2"))).sent
+    assert not sent, "the wide one covers it"
+    ((to, message),) = router.handle("z", Announce(1, "o", (0, 0))).sent
+    assert isinstance(message, Subscribe) and (to, message.interest.text) == ("z", "x > 2")
+
+
+def test_no_tree_is_sent_to_a_neighbour_that_has_left() -> None:
+    router = follower()
+    router.link("b")
+    assert requests(router, Announce(1, "o", (1, 1))) == [TreeRequest((1, 1))]
+    assert router.handle("b", TreeRequest((1, 1))).sent == []
+    router.unlink("b")
+    (update,) = optimizer_with(1)[1]
+    assert router.handle("o", update).sent == [] and router.version == (1, 1)

@@ -270,3 +270,13 @@ def test_a_tree_that_came_as_bytes_goes_on_as_the_one_that_it_is_a_copy_of(monke
             one.insert(interest.key, interest.paths)
         one._check()
     assert encode_tree(TreeSnapshot(again, (1, 2))) == encode_tree(TreeSnapshot(tree, (1, 2)))
+
+
+def test_patterns_go_to_the_same_nodes_of_a_tree_that_came_as_bytes() -> None:
+    tree, _ = build([Filter.parse(f"x LIKE '%{text}%'") for text in ("c", "b", "a")])
+    again, _ = decode_tree(encode_tree(TreeSnapshot(tree, (1, 1))), 0.5)
+    late = Interest(Filter.parse("x LIKE '%abc%'"))
+    for one in (tree, again):
+        one.insert(late.key, late.paths)
+        one._check()
+    assert encode_tree(TreeSnapshot(again, (1, 2))) == encode_tree(TreeSnapshot(tree, (1, 2)))

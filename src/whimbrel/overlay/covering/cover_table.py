@@ -21,9 +21,6 @@ class CoverTable:
         self._indexes: dict[str, CoverIndex[bytes]] = {}
         self._relation: CoverRelation | None = None
 
-    def __contains__(self, key: bytes) -> bool:
-        return key in self._interests
-
     def __getitem__(self, key: bytes) -> Interest:
         return self._interests[key]
 

@@ -134,6 +134,11 @@ class PrefixRouter(Router):
             effects.sent.append((neighbour, Announce(self._epoch, self._leader, self.version)))
         return effects
 
+    def unlink(self, neighbour: str) -> Effects:
+        """Remove a neighbour for good, with all filters that it wanted. It gets no tree that it has asked for."""
+        self._asked.pop(neighbour, None)
+        return super().unlink(neighbour)
+
     def due(self, now: float) -> float | None:
         """The time at which to call `tick`; None unless this is the optimizer and changes wait."""
         return None if self.optimizer is None else self.optimizer.due(now)
@@ -265,6 +270,8 @@ class PrefixRouter(Router):
         if epoch < self._epoch:
             return effects
         if epoch == self._epoch and optimizer == self._leader:
+            if self._toward is None and self.optimizer is None:  # the link to it ended, and this is another way to it
+                self._turn_to(neighbour, effects)
             if neighbour == self._toward and announced.version > self.version:  # it came while the link was down
                 self._ask(neighbour, announced.version, effects)
             return effects
@@ -275,16 +282,21 @@ class PrefixRouter(Router):
             self._is_new = False
             return effects
         if epoch > self._epoch:
-            self._epoch, self._leader, self._toward = epoch, optimizer, neighbour
+            self._epoch, self._leader = epoch, optimizer
             if self.optimizer is not None:  # another one takes over
                 self.optimizer = None
                 self._trees.restart()
-            for key in self.interests:
-                self._offer(key, neighbour, effects)
+            self._turn_to(neighbour, effects)
             if announced.version > self.version:
                 self._ask(neighbour, announced.version, effects)
         effects.sent += [(other, announced) for other in self.neighbours if other != neighbour]
         return effects
+
+    def _turn_to(self, neighbour: str, effects: Effects) -> None:
+        """Note that the optimizer is behind a neighbour, and send it the filters that it was not sent."""
+        self._toward = neighbour
+        for key in self.interests:
+            self._offer(key, neighbour, effects)
 
     def _update(self, neighbour: str, update: TreeUpdate, effects: Effects) -> None:
         """Make the next version, or ask for it as a whole; those behind may lack it even if it is here."""

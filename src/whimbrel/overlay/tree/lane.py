@@ -155,12 +155,12 @@ class Nest(Generic[Child]):
 class Division(NamedTuple, Generic[Child]):
     """How a set of values lies among the children of a lane, and those below on the same attribute.
 
-    `around` is the last child that has all of the values, None if no child has. If `is_equal`, it has no others.
-    Otherwise, of the children of `around`, or of the lane: the set contains those `covered`; it and those in `shared`
-    have some values in common, which stand beside each; and `rest` is what none in `shared` has.
+    `container` is the last child that has all of the values, None if no child has. If `is_equal`, it has no others.
+    Otherwise the children of `container`, or of the lane, are compared: `covered` are those that the set contains,
+    `shared` those that have some of its values, with these values, and `rest` is what none in `shared` has.
     """
 
-    around: Child | None
+    container: Child | None
     is_equal: bool
     covered: list[Child]
     shared: list[tuple[Child, IntervalSet]]
@@ -179,18 +179,18 @@ def divide(
     `below` is the lane of a child on the same attribute, `top` the lane in which nodes of that attribute begin, if it
     is known.
     """
-    around: Child | None = None
+    container: Child | None = None
     at: ChildLane[Child] | None = lane
     low, high, is_range = values.cuts[0], values.cuts[-1], len(values.cuts) == 2
     if is_range and top is not None:  # most sets: ranges and points, below each other in long chains
-        around = _innermost(lane, top, low, high, below, values_of)
+        container = _innermost(lane, top, low, high, below, values_of)
     while True:
-        if around is not None:
-            if values_of(around).cuts == values.cuts:
-                return Division(around, True, [], [], values)
-            at = below(around)
+        if container is not None:
+            if values_of(container).cuts == values.cuts:
+                return Division(container, True, [], [], values)
+            at = below(container)
         if at is None:
-            return Division(around, False, [], [], values)
+            return Division(container, False, [], [], values)
         covered: list[Child] = []
         shared: list[tuple[Child, IntervalSet]] = []
         rest, inner = values, None
@@ -210,8 +210,8 @@ def divide(
                 shared.append((child, both))
                 rest = rest.minus(theirs)
         if inner is None:
-            return Division(around, False, covered, shared, rest)
-        around = inner
+            return Division(container, False, covered, shared, rest)
+        container = inner
 
 
 def _innermost(
@@ -227,12 +227,12 @@ def _innermost(
     A long walk makes the nest of `top`, so that the next ones begin deep in the chain.
     """
     found, levels, at = None, 0, lane
-    while (around := at.covering(low, high)) is not None:
-        found = around
+    while (container := at.covering(low, high)) is not None:
+        found = container
         if levels == DEEP and top.nest is None:
             top.nest = Nest(_single_intervals(top, below, values_of))
         if top.nest is not None and levels in (0, DEEP):
-            found = top.nest.innermost(low, high) or around
+            found = top.nest.innermost(low, high) or container
         following = below(found)
         if following is None:
             break

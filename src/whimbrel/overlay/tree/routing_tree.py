@@ -14,6 +14,7 @@ ERR-22c, AMB-22d and ERR-22h are in docs/papers.md.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -81,7 +82,7 @@ class Node:
         """The children in the order of their numbers: by attribute, then by values; patterns last."""
         for attribute in sorted(self.lanes):
             yield from self.lanes[attribute].distinct()
-        yield from sorted(self.patterns, key=lambda node: (node.attribute, node.constraint.sort_key))
+        yield from self.patterns
 
 
 _Step: TypeAlias = tuple[Node, int, IntervalSet | None]
@@ -213,7 +214,7 @@ class RoutingTree:
         if lane is not None:
             top = node.top if node.top is not None and node.attribute == name else lane
             found = divide(lane, top, values, lambda child: child.lanes.get(name), lambda child: child.values)
-            node, covered, rest = found.around or node, found.covered, found.rest
+            node, covered, rest = found.container or node, found.covered, found.rest
             if found.is_equal:
                 return [(node, step + 1, None)]
             steps = [(child, step, part) for child, part in found.shared]
@@ -284,7 +285,7 @@ class RoutingTree:
         parent = node.parent
         assert parent is not None
         if node.pattern is not None:
-            parent.patterns.append(node)
+            insort(parent.patterns, node, key=_pattern_order)
             return
         lane = parent.lanes.setdefault(node.attribute, ChildLane())
         lane.add(node.values, node)
@@ -357,6 +358,11 @@ class RoutingTree:
         assert ends == sum(map(len, self._where.values()))
         assert self._pieces == sum(len(set(map(id, nodes))) for nodes in self._where.values())
         assert 0 <= self.difference() <= 1 + 1e-9
+
+
+def _pattern_order(node: Node) -> tuple[object, ...]:
+    """The order of patterns. A path goes below the first that covers it, so all routers must have them in one order."""
+    return node.attribute, node.constraint.sort_key
 
 
 def _is_part(values: IntervalSet, whole: IntervalSet) -> bool:

@@ -55,7 +55,7 @@ def chained(digest: bytes, changes: bytes) -> bytes:
     `person` stands for the way of inserting filters: a router with another one would come to another tree under the
     same digest. So it finds another digest, and asks for the whole tree.
     """
-    return blake2b(digest + changes, digest_size=KEY_BYTES, person=b"tree 2").digest()
+    return blake2b(digest + changes, digest_size=KEY_BYTES, person=b"tree 3").digest()
 
 
 def encode_tree(snapshot: TreeSnapshot) -> bytes:

@@ -192,13 +192,13 @@ class TreeSnapshot:
         top = lane if node == 0 or self.attributes[node] != name else None
         values = part or constraint.values
         found = divide(lane, top, values, lambda child: self._lanes(child).get(name), self._values)
-        if found.is_equal and found.around is not None:
-            return [(found.around, rest, None)]
+        if found.is_equal and found.container is not None:
+            return [(found.container, rest, None)]
         left = found.rest
         for child in found.covered:
             left = left.minus(self._values(child))
         if left:
-            return None if found.around is None else [(found.around, (), None)]
+            return None if found.container is None else [(found.container, (), None)]
         return [(child, rest, None) for child in found.covered] + [(child, path, both) for child, both in found.shared]
 
     def _values(self, node: int) -> IntervalSet:
