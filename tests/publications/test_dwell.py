@@ -79,3 +79,15 @@ def test_a_subscription_that_is_removed_takes_its_pairs_along() -> None:
     pairs.remove("soon")
     assert (pairs.next_due, pairs.containing(1), "soon" in pairs) == (None, [], False)
     assert pairs.expire(10.0) == []
+
+
+def test_pairs_that_go_out_and_come_back_again_and_again_do_not_pile_up() -> None:
+    pairs = _new()
+    for step in range(5_000):
+        for publication in (1, 2):
+            pairs.enter("late", publication)
+            pairs.exit("late", publication, step / 10_000)
+    pairs._check()
+    assert len(pairs._heap) < 1_100
+    assert pairs.next_due == 5.4999
+    assert pairs.expire(5.5) == [("late", 1), ("late", 2)] and pairs.next_due is None

@@ -20,6 +20,10 @@ SubscriptionT = TypeVar("SubscriptionT", bound="int | str")
 PublicationT = TypeVar("PublicationT", bound="int | str")
 
 
+_FEW = 1_024
+"""Entries of the heap that are not worth a look at which of them count."""
+
+
 class DwellPairs(Generic[SubscriptionT, PublicationT]):
     """Which publications are inside which subscriptions, and when those that are out will leave.
 
@@ -43,6 +47,8 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
         """The pairs that changed, for an owner who set it to a set and empties it; None if nobody wants to know."""
         self._heap: list[tuple[float, SubscriptionT, PublicationT]] = []
         """Times at which pairs leave, the earliest first. An entry counts only if `_inside` has the same time."""
+        self._most = _FEW
+        """Entries of the heap, at most, before those that do not count are dropped."""
 
     def __contains__(self, subscription: object) -> bool:
         return subscription in self._dwell
@@ -117,9 +123,8 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
     def next_due(self) -> float | None:
         """When the next pair leaves; None if no pair is out."""
         while self._heap:
-            due, subscription, publication = self._heap[0]
-            if self._inside.get(subscription, {}).get(publication) == due:
-                return due
+            if self._counts(*self._heap[0]):
+                return self._heap[0][0]
             heapq.heappop(self._heap)
         return None
 
@@ -142,6 +147,13 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
     def _wait(self, subscription: SubscriptionT, publication: PublicationT, due: float) -> None:
         self._set(subscription, publication, due)
         heapq.heappush(self._heap, (due, subscription, publication))
+        if len(self._heap) > self._most:  # pairs that go out and come back again and again leave entries behind
+            self._heap = [entry for entry in set(self._heap) if self._counts(*entry)]
+            heapq.heapify(self._heap)
+            self._most = 2 * len(self._heap) + _FEW
+
+    def _counts(self, due: float, subscription: SubscriptionT, publication: PublicationT) -> bool:
+        return self._inside.get(subscription, {}).get(publication) == due
 
     def _set(self, subscription: SubscriptionT, publication: PublicationT, due: float | None) -> None:
         inside = self._inside[subscription]
