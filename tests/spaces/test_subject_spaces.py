@@ -28,7 +28,6 @@ from whimbrel.spaces import (
     UnknownKey,
     UnknownSpace,
 )
-from whimbrel.spaces.dimensions import strings
 
 
 def enter(subscription: Any, publication: Any) -> Notification:
@@ -206,6 +205,17 @@ def test_other_bad_input_is_a_typed_error_and_changes_nothing() -> None:
     spaces._check()
 
 
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**54 - 1])
+def test_an_integer_that_binary64_would_round_is_refused_in_batches_and_wide_regions_too(number: int) -> None:
+    spaces = made({f"d{at}": "number" for at in range(8)})
+    spaces.publish("p", [{"d0": 2**53, "d1": 2.0**60}])
+    wide = {f"d{at}": number for at in range(8)}
+    for call in (lambda: spaces.update_many([("p", {"d0": number})]), lambda: spaces.publish("q", [wide])):
+        with pytest.raises(RegionError, match="binary64"):
+            call()
+    assert spaces.update_many([("p", {"d0": -(2**53), "d1": 2**60})]) == []
+
+
 def test_at_most_62_spaces() -> None:
     spaces = made(*({f"d{n}": "number"} for n in range(62)))
     with pytest.raises(LimitExceeded):
@@ -328,21 +338,6 @@ def test_columns() -> None:
     assert spaces.update_many({1: {"x": 5}}) == [leave("s", 1), enter("t", 1)]
     assert spaces.publish_many(Columns([3], {"x": [1.0]}), quiet=True) == []
     assert spaces.matches(3) == ["s"]
-
-
-def test_labels_of_strings_are_spread_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strings, "_STRIDE", 4)
-    monkeypatch.setattr(strings, "_FEW", 8)
-    spaces = made({"name": "string", "x": "number"})
-    spaces.subscribe("s", [{"name": ("b", "c"), "x": (0, 9)}])
-    for number in range(120):
-        name = "b" + "a" * (number % 17) + "bc"[number % 2]
-        assert spaces.publish(number, [{"name": name, "x": 1}]) == [enter("s", number)]
-        if number >= 5:
-            assert spaces.delete_publication(number - 5) == [Notification("s", number - 5, "delete")]
-        spaces._check()
-    ((_, domain),) = spaces._state.definitions.strings
-    assert domain.labels.relabelings > 3 and len(domain.labels) < 60
 
 
 def test_notifications_keep_their_names() -> None:

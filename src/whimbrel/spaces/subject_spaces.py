@@ -165,11 +165,14 @@ class SubjectSpaces:
         quiet: bool = False,
         now: float | None = None,
     ) -> Notifications:
-        """Add many publications in one call. With `quiet` nobody is notified, and no matches are searched."""
+        """Add many publications in one call. With `quiet` nobody is notified, and matches are not searched.
+
+        Only for subscriptions with hysteresis or dwell the publications inside are searched, and stored.
+        """
         with self._lock:
             kept = items if isinstance(items, Columns) else list(items)
             new = self._validator.encode_new(self._state.publications, kept)
-            to = self._begin("publish_many", [kept], {"quiet": quiet}, now)
+            to = self._begin("publish_many", [kept], {"quiet": bool(quiet)}, now)
             self._state.add_publications(new, ALL, to, quiet)
             return self._finish(to)
 
@@ -243,7 +246,7 @@ class SubjectSpaces:
             options = self._validator.options(leave, hysteresis, dwell)
             encoded = self._validator.regions(regions)
             outer = self._validator.outer(encoded, options)
-            named = {"filter": filter, "leave": leave, "hysteresis": options.hysteresis, "dwell": options.dwell}
+            named = {"filter": filter, "leave": options.leave, "hysteresis": options.hysteresis, "dwell": options.dwell}
             to = self._begin("subscribe", [key, regions], named, now)
             self._state.add_subscription(key, encoded, filter, options, outer, to)
             return self._finish(to)
@@ -260,7 +263,7 @@ class SubjectSpaces:
         with self._lock:
             kept = items if isinstance(items, Columns) else list(items)
             new = self._validator.encode_new(self._state.subscriptions, kept)
-            to = self._begin("subscribe_many", [kept], {"leave": leave, "quiet": quiet}, now)
+            to = self._begin("subscribe_many", [kept], {"leave": bool(leave), "quiet": bool(quiet)}, now)
             self._state.add_subscriptions(new, leave, to, quiet)
             return self._finish(to)
 

@@ -12,9 +12,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from whimbrel.spaces import JournalError, Notification, SubjectSpaces
+from whimbrel.spaces import Columns, JournalError, Notification, SubjectSpaces
 from whimbrel.spaces.disk import journal
 
 # Moves one point for ever; says after each call how many were done, and what was told.
@@ -176,6 +177,42 @@ def test_a_full_disk_refuses_the_call_and_keeps_the_rest(tmp_path: Path, monkeyp
         spaces.publish("r", [{"x": 1}])
     with SubjectSpaces.open(tmp_path) as spaces:
         assert spaces.counts()["publications"] == 2 and spaces.sequence == sequence + 1
+
+
+def test_a_snapshot_whose_journal_cannot_be_made_stops_all_calls_and_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spaces = filled(tmp_path / "spaces")
+    sequence = spaces.sequence
+
+    def full(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "sync", full)
+        with pytest.raises(OSError, match="No space"):
+            spaces.compact()
+    with open(tmp_path / "other", "wb") as other:  # which may get the number of the file that was closed
+        with pytest.raises(JournalError, match="closed"):
+            spaces.publish("q", [{"x": 1}])
+        assert os.fstat(other.fileno()).st_size == 0
+    spaces.close()
+    with SubjectSpaces.open(tmp_path / "spaces") as spaces:
+        assert spaces.sequence == sequence and spaces.counts()["publications"] == 1
+        spaces.publish("q", [{"x": 1}])
+
+
+def test_values_and_keys_of_numpy_are_journalled_as_plain_ones(tmp_path: Path) -> None:
+    with SubjectSpaces.open(tmp_path) as spaces:
+        spaces.define("line", {"x": "number", "name": "string"})
+        spaces.publish(np.str_("p"), [{"x": np.float64(1.5), "name": np.str_("b")}])
+        spaces.update_publication(np.str_("p"), {"x": (np.float64(1), np.float64("inf")), np.str_("name"): "c"})
+        spaces.publish_many(Columns(np.arange(2), {"x": np.arange(2.0)}), quiet=np.bool_(True))  # type: ignore[arg-type]
+        spaces.subscribe("s", [{"x": np.int64(1)}], leave=np.bool_(True))  # type: ignore[arg-type]
+        expected = [spaces.publication(key) for key in ("p", 0, 1)], spaces.matched_by("s")
+    with SubjectSpaces.open(tmp_path) as spaces:
+        assert ([spaces.publication(key) for key in ("p", 0, 1)], spaces.matched_by("s")) == expected
+        assert expected[1] == ["p", 1]
 
 
 def kill_at_random(folder: Path, times: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,3 +114,15 @@ def test_columns_of_a_range_and_hysteresis_beyond_it() -> None:
             spaces.publish_many(Columns(["c"], column))
     with pytest.raises(SpaceOptionError, match="a dimension with distances"):
         spaces.subscribe("t", [{"size": "S"}], hysteresis={"size": 1})
+
+
+@pytest.mark.parametrize("options", [{"hysteresis": {"x": 2}}, {"dwell": 5}], ids=["hysteresis", "dwell"])
+@pytest.mark.parametrize("regions", [[{"x": 1}], [{"x": 1}, {"y": 1}]], ids=["one region", "two regions"])
+def test_publications_that_are_added_quietly_are_inside(options: dict[str, Any], regions: list[dict[str, int]]) -> None:
+    spaces = town()
+    spaces.subscribe("s", [{"x": (0, 4)}], leave=True, now=0, **options)
+    assert spaces.publish_many([("p", regions), ("q", [{"x": 9}])], quiet=True, now=0) == []
+    assert spaces.matches("p") == ["s"] and spaces.matches("q") == []
+    spaces.update_publication("p", [{"x": 9}], now=1)
+    assert [*spaces.last, *spaces.advance(6)] == [leave("s", "p")]
+    spaces._check()

@@ -46,9 +46,6 @@ class ListedDomain(DimensionDomain):
             raise RegionError("one value, because the domain has no order", str(interval), path)
         return self.point(interval.low, path)
 
-    def parse(self, text: str) -> object:
-        return text
-
     def show(self, low: int, high: int) -> Interval:
         return Interval(self._values[low], self._values[low])
 

@@ -176,7 +176,7 @@ class Definitions:
         except (KeyError, OverflowError):
             return None
         start = offsets([len(region) for region in regions])
-        largest = float(EXACT) if int in kinds else _LARGEST
+        largest = float(EXACT - 1) if int in kinds else _LARGEST  # what is above may have been rounded
         cells, is_done = _point_cells(start, dimensions, numbers, self._is_number, largest)
         return Regions(start, cells) if is_done else None
 

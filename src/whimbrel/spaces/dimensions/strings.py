@@ -1,8 +1,9 @@
 """Labels of strings: the cuts of a dimension of strings, 64-bit integers in the order of the strings seen so far.
 
-A new cut gets the middle of the gap between its neighbours, or a label one stride beyond the last. When a gap is used
-up, all cuts get new labels, and stored labels must be replaced: `relabelings` counts these events, and `renamed` is
-called with the old and the new labels.
+A new cut gets a label in the gap between its neighbours, or one stride beyond the last. Of the neighbours it is near
+the one that begins more like it: so strings that come in order, up or down, use up a gap step by step; with labels in
+the middle they would halve it each time. When a gap is used up, all cuts get new labels, and stored labels must be
+replaced: `relabelings` counts these events, and `renamed` is called with the old and the new labels.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from whimbrel.spaces.index.region_arrays import HIGH, LOW
 
 _STRIDE = 1 << 32
 """The distance of new labels at either end of the list."""
+_STEP = 1 << 16
+"""The distance of a new label from the neighbour that it is near, if the gap is wide enough."""
 _LIMIT = 1 << 61
 _FEW = 1_024
 """`prune` is not worth its time for fewer cuts."""
@@ -38,9 +41,6 @@ class Labels:
         self._kept = 0
         self.renamed: Callable[[Int64s, Int64s], None] = lambda old, new: None
         """Called with the old and the new labels, in the same order."""
-
-    def __len__(self) -> int:
-        return len(self._cuts)
 
     def of(self, cut: Cut) -> int:
         """The label of a cut; a new cut gets one. Costs a binary search and an insertion into a list."""
@@ -68,6 +68,9 @@ class Labels:
             code = below + _STRIDE
         else:
             code = (below + above) // 2
+            likeness = _shared(cut, self._cuts[at - 1]) - _shared(cut, self._cuts[at])
+            if likeness:
+                code = min(code, below + _STEP) if likeness > 0 else max(code, above - _STEP)
         if code in (below, above) or not -_LIMIT < code < _LIMIT:
             self._relabel()
             return self._add(cut)
@@ -106,6 +109,16 @@ class Labels:
         assert self._codes == sorted(set(self._codes))
         assert self._code_of == dict(zip(self._cuts, self._codes, strict=True))
         assert self.cut_of == dict(zip(self._codes, self._cuts, strict=True))
+
+
+def _shared(one: Cut, two: Cut) -> int:
+    """How many characters the strings of two cuts have in common at their beginning."""
+    count = 0
+    for a, b in zip(str(one[2]), str(two[2]), strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
 
 
 def show_text(cut_of: Mapping[int, Cut], low: int, high: int) -> Interval:

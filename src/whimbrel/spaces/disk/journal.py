@@ -119,7 +119,11 @@ class Journal:
         write_file(self._path("snapshot", sequence), arrays, description)
         os.close(self._file)
         self.base = sequence
-        self._file = self._open_log()
+        try:
+            self._file = self._open_log()
+        except BaseException:  # the old journal counts no longer, and there is no new one: nothing can be written
+            self._lock.release()
+            raise
         self._sweep()
 
     def close(self) -> None:
@@ -139,17 +143,20 @@ class Journal:
     def _open_log(self) -> int:
         path = self._path("journal", self.base)
         file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
-        start = os.pread(file, len(_MAGIC), 0)
-        if start != _MAGIC:
-            written = os.pread(file, os.fstat(file).st_size, 0).rstrip(b"\0")
-            if not _MAGIC.startswith(written):  # else a crash tore the file as it was made: no call is in it
-                os.close(file)
-                raise JournalError(path, f"the file starts with {start!r}")
-            os.ftruncate(file, 0)
-            os.write(file, _MAGIC)
-            os.fsync(file)
-            sync(self.directory)
-        self.size = os.fstat(file).st_size
+        try:
+            start = os.pread(file, len(_MAGIC), 0)
+            if start != _MAGIC:
+                written = os.pread(file, os.fstat(file).st_size, 0).rstrip(b"\0")
+                if not _MAGIC.startswith(written):  # else a crash tore the file as it was made: no call is in it
+                    raise JournalError(path, f"the file starts with {start!r}")
+                os.ftruncate(file, 0)
+                os.write(file, _MAGIC)
+                os.fsync(file)
+                sync(self.directory)
+            self.size = os.fstat(file).st_size
+        except BaseException:
+            os.close(file)
+            raise
         return file
 
     def _sweep(self) -> None:
@@ -186,17 +193,19 @@ def _is_torn(content: bytes, at: int, sequence: int) -> bool:
 
 def to_plain(item: object) -> object:
     """An argument of a call as plain data for MessagePack: a constraint, region, list of regions, or batch."""
-    if item is None or isinstance(item, str | float) or (isinstance(item, int) and abs(item) < 1 << 63):
+    if item is None or type(item) in (str, float, bool) or (type(item) is int and abs(item) < 1 << 63):
         return item
+    if isinstance(item, float):  # of NumPy, also an infinity, which is no value
+        return float(item)
     if isinstance(item, Interval):
         return {_INTERVAL: [to_plain(item.low), to_plain(item.high), item.ends]}
     if isinstance(item, Columns):
         parts = {name: each if isinstance(each, tuple) else (each,) for name, each in item.values.items()}
-        columns = [[name, [_column(values) for values in part]] for name, part in parts.items()]
-        return {_COLUMNS: [list(item.keys), columns]}
+        columns = [[to_plain(name), [_column(values) for values in part]] for name, part in parts.items()]
+        return {_COLUMNS: [[to_plain(key) for key in item.keys], columns]}
     if isinstance(item, Mapping):
-        return {_REGION: [[name, to_plain(each)] for name, each in item.items()]}
-    if isinstance(item, Sequence):
+        return {_REGION: [[to_plain(name), to_plain(each)] for name, each in item.items()]}
+    if isinstance(item, Sequence) and not isinstance(item, str):
         return [to_plain(each) for each in item]
     value = to_value(item)
     return {_TIME: str(value)} if isinstance(value, Timestamp) else value

@@ -60,9 +60,6 @@ class DimensionIndex:
         """Buffers for results, used again: new memory would cost more than to fill it."""
         self._flat: tuple[IndexArrays, tuple[Any, ...]] = self.index, flat_arrays(self.index)
 
-    def __len__(self) -> int:
-        return self.row_count - len(self._free)
-
     @property
     def rows(self) -> RegionRows:
         """The arrays of the rows."""

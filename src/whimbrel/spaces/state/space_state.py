@@ -66,10 +66,16 @@ class SpaceState:
             to.add_pairs(left, LEAVE)
 
     def add_publications(self, new: NewMembers, filter: str, to: NotificationBuilder, quiet: bool = False) -> None:
-        """Add publications, and notify the subscriptions that they match, unless `quiet`."""
+        """Add publications, and notify the subscriptions that they match.
+
+        With `quiet` nobody is notified, and only pairs that must be stored are searched.
+        """
+        if quiet:
+            to = NotificationBuilder()
         for numbers, part in self.publications.add_many(new, filter, 0):
-            if not quiet:
-                which, found = self._begun(self.subscriptions, numbers, part, filter=filter, old_filter=filter)
+            if not quiet or self.subscriptions.any_with(REMEMBERED):
+                required = REMEMBERED if quiet else 0
+                which, found = self._begun(self.subscriptions, numbers, part, None, required, filter, filter)
                 to.contents = WrittenContent(numbers, part, self.definitions.reader())
                 self._entered(found, which, to)
 

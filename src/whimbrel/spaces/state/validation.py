@@ -71,10 +71,10 @@ class CallValidator:
         """
         if not isinstance(change, Mapping):
             return self.regions(change, path)
-        olds = members.read(number) if old is None else old
+        cells = self._definitions.stable(lambda: self._definitions.encode(change, path, partial=True))
+        olds = members.read(number) if old is None else old  # after `encode`, which may change the labels of strings
         if len(olds.start) != 2 and region is None:
             raise RegionError("the full list of regions, or the place of one, as there are several", "a mapping", path)
-        cells = self._definitions.stable(lambda: self._definitions.encode(change, path, partial=True))
         at = region or 0
         start = np.where(np.arange(len(olds.start)) > at, len(cells), 0)
         new = Regions(*changed(*olds, start, Regions.of([cells]).cells))
