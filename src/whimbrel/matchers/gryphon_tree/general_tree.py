@@ -96,11 +96,11 @@ class GeneralTree:
                 del left[at.test]
                 at = at.edges[result]
                 continue
-            way = at.edges.get(at.test.implied(facts)) or at.edges.get(STAR)
-            if way is None:
-                way = self._new(next(iter(left)))
-                at.hang(STAR, way)
-            at = way
+            following = at.edges.get(at.test.implied(facts)) or at.edges.get(STAR)
+            if following is None:
+                following = self._new(next(iter(left)))
+                at.hang(STAR, following)
+            at = following
         while isinstance(at, GeneralNode) and at.star is not None:
             at = at.star
         if isinstance(at, GeneralLeaf):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from typing import TypeAlias
 
 from whimbrel.matchers.shared.event_ranks import bounded_float
 from whimbrel.model.intervals import Cut, IntervalSet
@@ -17,15 +18,14 @@ from whimbrel.model.values import STRING
 
 
 class Predicate:
-    """A set of values that subscriptions share: their rows, and the group that the set is in."""
+    """A set of values that subscriptions share, and their rows."""
 
-    __slots__ = ("group", "high", "low", "rows", "values")
+    __slots__ = ("high", "low", "rows", "values")
 
     def __init__(self, values: IntervalSet) -> None:
         self.values = values
         self.low, self.high = values.cuts[0], values.cuts[-1]
         self.rows: set[int] = set()
-        self.group: PredicateGroup | None = None
 
     @property
     def is_interval(self) -> bool:
@@ -48,39 +48,14 @@ class Predicate:
         return bounded_float(value)
 
 
-class PredicateGroup:
-    """Predicates and their index: the lowest and highest of their lower and of their upper cuts."""
+PredicateGroup: TypeAlias = dict[IntervalSet, Predicate]
+"""The predicates of one class, by their sets of values."""
 
-    __slots__ = ("max_high", "max_low", "members", "min_high", "min_low")
 
-    def __init__(self) -> None:
-        self.members: dict[IntervalSet, Predicate] = {}
-
-    def add(self, predicate: Predicate) -> None:
-        """Add a predicate and widen the index. O(1)."""
-        low, high = predicate.low, predicate.high
-        if not self.members:
-            self.min_low = self.max_low = low
-            self.min_high = self.max_high = high
-        else:
-            self.min_low, self.max_low = min(self.min_low, low), max(self.max_low, low)
-            self.min_high, self.max_high = min(self.min_high, high), max(self.max_high, high)
-        self.members[predicate.values] = predicate
-        predicate.group = self
-
-    def remove(self, predicate: Predicate) -> None:
-        """Remove a predicate; the index shrinks, which costs O(size) when it was at an end."""
-        del self.members[predicate.values]
-        predicate.group = None
-        at_an_end = predicate.low in (self.min_low, self.max_low) or predicate.high in (self.min_high, self.max_high)
-        if self.members and at_an_end:
-            self.min_low, self.max_low, self.min_high, self.max_high = self.bounds()
-
-    def bounds(self) -> tuple[Cut, Cut, Cut, Cut]:
-        """The four bounds of the index, computed from the members."""
-        lows = [member.low for member in self.members.values()]
-        highs = [member.high for member in self.members.values()]
-        return min(lows), max(lows), min(highs), max(highs)
+def group_index(group: PredicateGroup) -> tuple[Cut, Cut, Cut, Cut]:
+    """The lowest and highest of the lower cuts, then of the upper cuts, of a group that has members. O(size)."""
+    lows, highs = [one.low for one in group.values()], [one.high for one in group.values()]
+    return min(lows), max(lows), min(highs), max(highs)
 
 
 class PredicateClasses:
@@ -88,7 +63,7 @@ class PredicateClasses:
 
     def __init__(self, dynamic: bool) -> None:
         self.dynamic = dynamic
-        self.groups = [PredicateGroup()]
+        self.groups: list[PredicateGroup] = [{}]
         self.size = 0
         self.regroupings = 0
         self._grouped = 1
@@ -98,17 +73,16 @@ class PredicateClasses:
     def add(self, predicate: Predicate) -> None:
         """Put a predicate into its class."""
         group = self.groups[self._class_of(predicate)]
-        group.add(predicate)
+        group[predicate.values] = predicate
         self.size += 1
-        crowded = len(group.members) > 4 * self.size / len(self.groups)
+        crowded = len(group) > 4 * self.size / len(self.groups)
         # Equal widths may leave a group crowded whatever is done: then try again when n has grown by an eighth.
         if self.size > 2 * self._grouped or (crowded and 8 * self.size >= 9 * self._grouped):
             self._regroup()
 
     def remove(self, predicate: Predicate) -> None:
         """Take a predicate out of its class."""
-        assert predicate.group is not None
-        predicate.group.remove(predicate)
+        del self.groups[self._class_of(predicate)][predicate.values]
         self.size -= 1
         if 2 * self.size < self._grouped:
             self._regroup()
@@ -121,8 +95,8 @@ class PredicateClasses:
         return int(min(max((predicate.position - self._origin) / self._width, 0), len(self.groups) - 1))
 
     def _regroup(self) -> None:
-        members = [member for group in self.groups for member in group.members.values()]
-        self.groups = [PredicateGroup() for _ in range(group_count(len(members)))]
+        members = [member for group in self.groups for member in group.values()]
+        self.groups = [{} for _ in range(group_count(len(members)))]
         self._grouped = max(1, len(members))
         self.regroupings += 1
         if self.dynamic:
@@ -133,17 +107,15 @@ class PredicateClasses:
             self._origin = min(positions)
             self._width = (max(positions) - self._origin) / len(self.groups)
         for member in members:
-            self.groups[self._class_of(member)].add(member)
+            self.groups[self._class_of(member)][member.values] = member
 
     def check(self) -> None:
-        """Assert that every predicate is in its class and every index is tight."""
-        assert self.size == sum(len(group.members) for group in self.groups)
+        """Assert that every predicate is in its class."""
+        assert self.size == sum(map(len, self.groups))
         assert self._grouped <= 2 * max(1, self.size) and self.size <= 2 * self._grouped
         for number, group in enumerate(self.groups):
-            for member in group.members.values():
-                assert self._class_of(member) == number and member.group is group and member.is_interval
-            if group.members:
-                assert (group.min_low, group.max_low, group.min_high, group.max_high) == group.bounds()
+            for values, member in group.items():
+                assert self._class_of(member) == number and member.values == values and member.is_interval
 
 
 def group_count(predicates: int) -> int:
@@ -192,12 +164,12 @@ class PredicateTable:
 
     def groups(self) -> list[PredicateGroup]:
         """The groups that have members."""
-        return [group for classes in self.classes.values() for group in classes.groups if group.members]
+        return [group for classes in self.classes.values() for group in classes.groups if group]
 
     def check(self) -> None:
         """Assert the invariants."""
         for classes in self.classes.values():
             classes.check()
-        held = {values for group in self.groups() for values in group.members} | self.rest.keys()
+        held = {values for group in self.groups() for values in group} | self.rest.keys()
         assert held == self.predicates.keys()
         assert all(predicate.rows for predicate in self.predicates.values())

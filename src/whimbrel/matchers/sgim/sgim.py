@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from whimbrel.compiled.array_types import Int32s, Int64s
 from whimbrel.compiled.jit import helper, inlined, kernel
-from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable
+from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable, group_index
 from whimbrel.matchers.shared.base import BaseMatcher, Stats
 from whimbrel.matchers.shared.capabilities import Capabilities
 from whimbrel.matchers.shared.conjunction_rows import SetArrays, in_set
@@ -147,9 +147,10 @@ def freeze_table(table: PredicateTable) -> FrozenPredicates:
     index: list[tuple[int, ...]] = []
     members: list[list[Predicate]] = []
     for group in table.groups():
-        lows, highs = (group.min_low, group.max_low), (group.min_high, group.max_high)
+        min_low, max_low, min_high, max_high = group_index(group)
+        lows, highs = (min_low, max_low), (min_high, max_high)
         index.append((*(ranks.low(0, low) for low in lows), *(ranks.high(0, high) for high in highs)))
-        members.append(list(group.members.values()))
+        members.append(list(group.values()))
     if table.rest:  # an index that neither deletes nor chooses
         index.append((0, _HIGHEST, -1, _HIGHEST))
         members.append(list(table.rest.values()))

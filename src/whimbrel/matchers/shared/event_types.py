@@ -52,7 +52,7 @@ class EventTypeMatcher(BaseMatcher):
     def __init__(self, timestamps: Iterable[str] = (), types: str = STRUCTURES, **options: object) -> None:
         """Empty. `types` is `structures` or `names`; the other options are the member's."""
         super().__init__(timestamps, count=False)
-        self._way = check_choice(self.name, "types", types, (STRUCTURES, NAMES))
+        self._types = check_choice(self.name, "types", types, (STRUCTURES, NAMES))
         self._options = options
         self._type_numbers: dict[SortKey, int] = {}
         self._structures: dict[SortKey | None, BaseMatcher] = {None: self._new_structure()}
@@ -78,7 +78,7 @@ class EventTypeMatcher(BaseMatcher):
 
     def _search(self, event: Event) -> Iterable[int]:
         types = event.non_null_keys(self._type_attribute)
-        if self._way == NAMES:
+        if self._types == NAMES:
             if len(types) > 1:
                 raise UnsupportedEvent(self.name, "several event types", self._type_attribute)
             for name in event.attributes:
@@ -104,9 +104,9 @@ class EventTypeMatcher(BaseMatcher):
             others = tuple(pair for pair in conjunction.constraints if pair[0] != name)
             rest = Conjunction(others, conjunction.links)
             # Under names of its own, what holds where attributes are missing would hold for events of other types.
-            if self._way == STRUCTURES or not rest.matches(Event({})):
+            if self._types == STRUCTURES or not rest.matches(Event({})):
                 conjunction = rest
-        if self._way == STRUCTURES:
+        if self._types == STRUCTURES:
             return dict.fromkeys(types, (conjunction,))
         return {None: tuple(_renamed(conjunction, self._prefix(own)) for own in sorted(types))}
 
