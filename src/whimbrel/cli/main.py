@@ -115,7 +115,7 @@ def _sentence(error: WhimbrelError | OSError) -> str:
     """The error in words: of the system's errors the file comes first, as in those of the library."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: Expected a file or folder that can be used, but got: {error.strerror}"
-    return (isinstance(error, OSError) and error.strerror) or str(error)
+    return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
 if __name__ == "__main__":

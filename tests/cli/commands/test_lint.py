@@ -34,6 +34,8 @@ def test_finds_what_is_wrong_or_needless(program: Program) -> None:
     lines = (program.folder / "findings").read_text().splitlines()
     assert """s.jsonl:7: suspicious-name: quoted: "a" is the name of an attribute; did you mean 'a'?""" in lines
     assert any(line.strip() == "^" for line in lines)
+    assert program("lint", "s.jsonl", "-o", "-", "--json", status=1).stdout == result.stdout
+    assert not (program.folder / "-").exists()
 
 
 def test_a_schema_says_what_fits_and_what_filters_mean(program: Program) -> None:

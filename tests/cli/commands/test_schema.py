@@ -138,6 +138,7 @@ def test_diff_says_whether_it_is_an_extension(program: Program) -> None:
 def test_infer(program: Program) -> None:
     inferred = tomllib.loads(program("schema", "infer", "events.jsonl").stdout)
     assert inferred["types"] == {"event": {"category": "mandatory", "price": "mandatory", "tags": "optional multiple"}}
+    assert tomllib.loads(program("schema", "infer", "events.jsonl", "-o", "-").stdout) == inferred
     program("schema", "infer", "events.jsonl", "-o", "s.json", "--default-type", "sale", "--values", "2")
     schema = Schema.load(program.folder / "s.json")
     assert (schema.default_type, str(schema.attributes["price"])) == ("sale", "integer")

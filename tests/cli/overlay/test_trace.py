@@ -22,6 +22,11 @@ def test_a_wrong_line_is_named(program: Program, line: bytes, problem: str) -> N
     assert f"whimbrel: wrong.jsonl:2: {problem}" in done.stderr
 
 
+def test_one_router_has_no_link_to_cut(program: Program) -> None:
+    done = program("overlay", "simulate", "--routers", "1", "--cuts", "1", "--events", "5", "--filters", "5", status=2)
+    assert "--cuts: Expected at least two routers" in done.stderr.replace("\n", " ")
+
+
 @pytest.mark.parametrize("option", ["--interval", "--trigger"])
 def test_a_span_that_is_none_is_wrong_usage(program: Program, option: str) -> None:
     done = program("overlay", "simulate", option, "soon", status=2)

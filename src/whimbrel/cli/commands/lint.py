@@ -11,8 +11,7 @@ import typer
 
 from whimbrel.cli.terminal.console import plain, progress, say, say_json, to_json
 from whimbrel.cli.terminal.options import From, Json, SchemaOption
-from whimbrel.cli.terminal.outputs import check_outputs, open_for_writing
-from whimbrel.storage.atomic import named_errors
+from whimbrel.cli.terminal.outputs import check_outputs, text_output
 
 
 def lint(
@@ -40,16 +39,13 @@ def lint(
     check_outputs({"--output": output}, [subscriptions, schema])
     typed = None if schema is None else Schema.load(schema)
     counts: Counter[str] = Counter()
-    stream = sys.stdout if output is None else open_for_writing(output, "--output")
+    with text_output(output) as stream, progress("Checking", quiet=json) as bar:
 
-    def write(finding: Finding) -> None:
-        counts[finding.rule] += 1
-        stream.write((to_json(finding.to_dict()) if json else plain(str(finding))) + "\n")
+        def write(finding: Finding) -> None:
+            counts[finding.rule] += 1
+            stream.write((to_json(finding.to_dict()) if json else plain(str(finding))) + "\n")
 
-    with named_errors(output or "standard output"), progress("Checking", quiet=json) as bar:
         checked = find(subscriptions, from_, write, lambda count, step: bar.update(count, f"{step} {count:,}"), typed)
-        if output is not None:
-            stream.close()
     if json:
         say_json({"subscriptions": checked, "findings": dict(sorted(counts.items()))})
     elif sys.stderr.isatty() or counts:

@@ -11,7 +11,7 @@ import typer
 from whimbrel.cli.broker.options import DEFAULT_URL, Authority, TokenOption, Url, connect
 from whimbrel.cli.terminal.console import plain, progress, say, say_json, to_json
 from whimbrel.cli.terminal.options import From, Json, OnErrorOption, Rejects, names_of
-from whimbrel.cli.terminal.outputs import check_outputs, open_for_writing
+from whimbrel.cli.terminal.outputs import check_outputs, text_output
 from whimbrel.cli.terminal.rejects import OnError, RejectReport, Stopped
 
 if TYPE_CHECKING:
@@ -135,12 +135,9 @@ def infer(
     with RejectReport(json) as report:
         sample = (event for batch in report.accepted("event", read_events(events, from_)) for event in batch.each())
         found = Schema.infer(islice(sample, limit), type_attribute, default_type, values)
-        text = to_text(found.to_document(), json if output is None else output.name.endswith(".json"))
-        if output is None:
-            typer.echo(text, nl=False)
-        else:
-            with open_for_writing(output, "--output") as stream:
-                stream.write(text)
+        as_json = json if output is None or str(output) == "-" else output.name.endswith(".json")
+        with text_output(output) as stream:
+            stream.write(to_text(found.to_document(), as_json))
         if report.rejected:
             raise typer.Exit(1)
 

@@ -96,6 +96,8 @@ def simulate(
     for one in kind or ():
         if one not in KINDS:
             raise typer.BadParameter(f"Expected prefix, siena or flood, but got {one!r}", param_hint="--kind")
+    if cuts and routers == 1:
+        raise typer.BadParameter("Expected at least two routers, which have a link to cut", param_hint="--cuts")
     check_outputs({"--history": history, "--picture": picture}, ())
     wait = None if trigger == "never" else _seconds(trigger, "--trigger")
     options = ScenarioOptions(

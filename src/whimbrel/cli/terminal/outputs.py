@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import typer
 
 from whimbrel.cli.terminal.console import plain
+from whimbrel.storage.atomic import named_errors
 
 
 def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path | None]) -> None:
@@ -61,3 +64,14 @@ def open_for_writing(path: Path, option: str) -> IO[str]:
     except OSError as error:
         problem = f"Expected a file to write, but got {plain(str(path))!r}: {error.strerror}"
         raise typer.BadParameter(problem, param_hint=option) from None
+
+
+@contextmanager
+def text_output(path: Path | None) -> Iterator[IO[str]]:
+    """The file of `--output`, opened for text; standard output for None and for -. What fails names it."""
+    if path is None or str(path) == "-":
+        with named_errors("standard output"):
+            yield sys.stdout
+        return
+    with named_errors(path), open_for_writing(path, "--output") as stream:
+        yield stream
