@@ -113,6 +113,8 @@ class Cidr(StringPattern):
             parsed = ipaddress.ip_network(self.network, strict=False)
         except ValueError:
             raise FilterError(f"Expected an IP network such as 10.0.0.0/8, but got {self.network!r}") from None
+        if "%" in self.network:
+            raise FilterError(f"Expected an IP network without a zone, but got {self.network!r}")
         object.__setattr__(self, "network", str(parsed))
         object.__setattr__(self, "parsed", parsed)
 

@@ -290,6 +290,7 @@ def test_every_form_is_scanned(text: str) -> None:
         "(lower) (a) = 'x'",
         "!= 5",
         "a IN CIDR '10.0.0.0/99'",
+        "a IN CIDR 'fe80::%eth0/64'",
         "(timestamp) '2026-01-01' < a",
         "(a) (b)",
         "a = (1 OR b = 2)",
