@@ -39,6 +39,18 @@ def test_each_attribute_is_described(spark: Any) -> None:
     assert facts["d.y"]["type"] == "boolean"
 
 
+def test_quantiles_of_times_are_those_of_utc_whatever_zone_the_session_has(spark: Any) -> None:
+    events = spark.sql(
+        "SELECT date'2026-01-02' d, timestamp_ntz'2026-01-02 00:00:00' n, timestamp'2026-01-02 00:00:00Z' t"
+    )
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = [row["quantiles"][0] for row in statistics(events).collect()]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert found == [datetime(2026, 1, 2, tzinfo=UTC).timestamp()] * 3
+
+
 def test_frequent_values_are_few(spark: Any) -> None:
     (row,) = statistics(spark.range(1_000), ["id"]).collect()
     assert len(row["frequent"]) == 10 and row["present"] == 1_000

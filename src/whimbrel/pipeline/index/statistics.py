@@ -17,6 +17,7 @@ from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.errors import check_type
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.spark.dataframes import check_frame, positional
+from whimbrel.pipeline.spark.expressions import instant
 from whimbrel.pipeline.spark.transfer import FieldPath, plan_transfer
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -76,7 +77,7 @@ def _facts(number: int, name: str, kind: DataType) -> Column:
     if isinstance(kind, t.NumericType):
         quantiles = f.percentile_approx(value.cast("double"), list(QUANTILES))
     elif isinstance(kind, t.DateType | t.TimestampType | t.TimestampNTZType):
-        quantiles = f.percentile_approx(value.cast("timestamp").cast("double"), list(QUANTILES))
+        quantiles = f.percentile_approx(f.expr(instant(f"a{number}", kind)).cast("double"), list(QUANTILES))
     return f.struct(
         f.lit(number).alias("number"),
         f.lit(name).alias("attribute"),

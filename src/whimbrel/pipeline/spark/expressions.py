@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
-from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StructType, VarcharType
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    DateType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    VarcharType,
+)
 
 
 def name(text: str) -> str:
@@ -54,3 +63,12 @@ def variant_field(value: str, key: str) -> str:
 def try_cast(value: str, kind: str) -> str:
     """A cast that gives null where the type cannot hold the value."""
     return f"try_cast({value} AS {kind})"
+
+
+def instant(value: str, kind: DataType) -> str:
+    """The timestamp of a date, of a time without a zone or of a timestamp: in UTC, whatever zone the session has."""
+    if isinstance(kind, DateType):
+        return f"timestamp_seconds(unix_date({value}) * 86400L)"
+    if isinstance(kind, TimestampNTZType):
+        return try_cast(f"concat(CAST({value} AS string), '+00:00')", "timestamp")
+    return value

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as t
 
-from whimbrel.pipeline.spark.expressions import literal, try_cast
+from whimbrel.pipeline.spark.expressions import instant, literal, try_cast
 
 INTEGERS: dict[type[t.DataType], int] = {t.ByteType: 8, t.ShortType: 16, t.IntegerType: 32, t.LongType: 64}
 """Types of integers, and their bits."""
@@ -40,8 +40,10 @@ def exact_cast(value: str, actual: t.DataType, declared: t.DataType) -> ExactCas
         return ExactCast(value, f"length({value}) <= {declared.length}") if isinstance(actual, t.StringType) else None
     if actual == declared or (isinstance(actual, t.StringType) and isinstance(declared, t.StringType)):
         return ExactCast(value)
-    if isinstance(declared, t.TimestampType):
-        return _timestamp(value, actual)
+    if isinstance(declared, t.TimestampType) and isinstance(actual, t.StringType):
+        return _timestamp_of_text(value)
+    if isinstance(declared, t.TimestampType) and isinstance(actual, t.DateType | t.TimestampNTZType):
+        return ExactCast(instant(value, actual))
     if isinstance(declared, t.DateType) and isinstance(actual, t.StringType):
         date = f"if({value} RLIKE {_DATE}, {try_cast(value, 'date')}, NULL)"
         return ExactCast(date, f"{date} IS NOT NULL")
@@ -96,16 +98,6 @@ def _decimal(value: str, actual: t.DataType, declared: t.DecimalType) -> ExactCa
     converted = try_cast(value, declared.simpleString())
     back = f"CAST({converted} AS double)" if type(actual) in FLOATS else converted
     return ExactCast(converted, f"coalesce({back} = {value}, FALSE)")
-
-
-def _timestamp(value: str, actual: t.DataType) -> ExactCast | None:
-    if isinstance(actual, t.DateType):
-        return ExactCast(f"timestamp_seconds(unix_date({value}) * 86400L)")
-    if isinstance(actual, t.TimestampNTZType):
-        return ExactCast(try_cast(f"concat(CAST({value} AS string), '+00:00')", "timestamp"))
-    if isinstance(actual, t.StringType):
-        return _timestamp_of_text(value)
-    return None
 
 
 def _timestamp_of_text(value: str) -> ExactCast:
