@@ -14,6 +14,7 @@ from tests.model.test_event_tables import DAY, NAN, T, read
 from whimbrel.model.errors import EventError
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import as_arrow, read_events
+from whimbrel.model.json_text import JsonError, parse_json
 
 
 def test_objects_are_read_one_by_one() -> None:
@@ -132,3 +133,9 @@ def test_a_polars_frame_is_a_table() -> None:
         },
         {"f": (0.5,)},
     ]
+
+
+def test_a_key_that_comes_twice_behind_many_values_is_found_soon() -> None:
+    many = ",".join(["1"] * 300_000)
+    with pytest.raises(JsonError, match=r"'b' twice - at \$\.z\[1\]\[0\]\[0\]"):
+        parse_json(f'{{"z": [[{many}], [[{{"b": 1, "b": 2}}]]]}}')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from dataclasses import replace
 from typing import Any
@@ -198,6 +199,57 @@ def test_a_large_filter_is_one_conjunction_that_covers_itself(expression: x.Expr
     assert len(filter.conjunctions) == 1
     assert filter.covers(filter)
     assert filter.intersects(filter)
+
+
+def beside(shared: x.Expression, count: int) -> x.Expression:
+    """A term AND one of so many alternatives, of which none covers another."""
+    return x.And((shared, x.Or(tuple(x.And((equal(f"b{i}", 1), equal(f"c{i}", 1))) for i in range(count)))))
+
+
+def steps(count: int) -> x.Expression:
+    """An OR of which two alternatives are united, then the result and the next one, and so on."""
+    alternatives = [x.And((equal("a", 0), equal("b", 0)))]
+    for i in range(1, count):
+        this, other, known = ("a", "b", (i + 1) // 2) if i % 2 else ("b", "a", i // 2 + 1)
+        alternatives.append(x.And((equal(this, (i + 1) // 2), x.In(other, tuple(range(known))))))
+    shared = tuple(equal(f"c{i}", 1) for i in range(8))
+    return x.Or(tuple(x.And((*one.terms, *shared)) for one in alternatives))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        beside(x.In("a", tuple(range(10_000))), 60),
+        beside(x.Contains("a", "ANY", tuple(range(10_000))), 60),
+        beside(x.In("a", tuple(range(900))), 1_000),
+        beside(x.And(tuple(x.Like("a", f"%{i}%") for i in range(1_000, 3_000))), 60),
+        beside(x.And(tuple(x.Contains("a", "ANY", (i, i + 1)) for i in range(1_000))), 60),
+    ],
+    ids=["list", "members", "alternatives", "patterns", "groups"],
+)
+def test_what_many_conjunctions_repeat_is_compared_soon(expression: x.And) -> None:
+    assert len(Filter(expression).conjunctions) == len(expression.terms[1].terms)  # type: ignore[union-attr]
+
+
+def test_conjunctions_that_are_united_one_after_the_other_are_united_soon() -> None:
+    (conjunction,) = Filter(steps(400)).conjunctions
+    assert len(conjunction.attributes) == 10
+
+
+def test_all_conjunctions_name_at_most_so_many_values() -> None:
+    with pytest.raises(LimitExceeded, match="at most 1,000,000 values and patterns of all conjunctions"):
+        _ = Filter(beside(x.In("a", tuple(range(10_000))), 101)).conjunctions
+    different = [x.And((x.Compare("a", "!=", i), equal(f"b{i}", 1))) for i in range(101)]
+    with pytest.raises(LimitExceeded, match="filter values"):
+        _ = Filter(x.And((x.In("a", tuple(range(10_000))), x.Or(tuple(different))))).conjunctions
+
+
+def test_a_hash_is_not_pickled_as_another_process_has_others() -> None:
+    (conjunction,) = Filter.parse("a = 'x' AND b = 1").conjunctions
+    assert hash(conjunction) == hash(Filter.parse("b = 1 AND a = 'x'").conjunctions[0])
+    again = pickle.loads(pickle.dumps(conjunction))
+    assert not {"_hash"} & (vars(again).keys() | vars(again.constraints[0][1]).keys())
+    assert again == conjunction and hash(again) == hash(conjunction)
 
 
 def test_covered_conjunctions_are_dropped_up_to_a_number() -> None:

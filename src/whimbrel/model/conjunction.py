@@ -46,6 +46,22 @@ class Conjunction:
                 out.append((name, constraint))
         return Conjunction(tuple(out), kept)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.constraints, self.links))
+
+    def __getstate__(self) -> dict[str, object]:
+        """The state for pickle, without the hash, which another process computes otherwise."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    @cached_property
+    def size(self) -> int:
+        """How many values, patterns and members its constraints name."""
+        return sum(constraint.size for _, constraint in self.constraints)
+
     @cached_property
     def sort_key(self) -> tuple[object, ...]:
         """A key that orders conjunctions the same way in every process."""

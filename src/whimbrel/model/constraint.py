@@ -58,6 +58,25 @@ class Constraint:
             exclude=tuple(sorted(set(exclude), key=pattern_key)),
         ).simplified()
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """The hash, computed once: a list may have thousands of members."""
+        states, members = (self.missing, self.null, self.bound), (self.required, self.forbidden)
+        return hash((states, self.values, self.include, self.exclude, members))
+
+    def __getstate__(self) -> dict[str, object]:
+        """The state for pickle, without the hash, which another process computes otherwise."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    @cached_property
+    def size(self) -> int:
+        """How many values, patterns and members it names."""
+        members = len(self.forbidden) + sum(map(len, self.required))
+        return (len(self.values.cuts) + 1) // 2 + len(self.include) + len(self.exclude) + members
+
     @cached_property
     def is_plain(self) -> bool:
         """Whether it is only a set of values to pick from: no states, no patterns, no members."""
@@ -167,11 +186,13 @@ class Constraint:
             return all(self.admits_value(key) for key in points)
         if not self.values.covers(other.values):
             return False
-        if not all(any(kept.covers(pattern) for pattern in other.include) for kept in self.include):
+        wanted, unwanted = set(self.include).difference(other.include), set(self.exclude).difference(other.exclude)
+        if len(wanted) * len(other.include) + len(unwanted) * len(other.exclude) > COMPARED_PATTERNS**2:
             return False
-        return all(
-            any(theirs.covers(pattern) for theirs in other.exclude) or not other.values.overlaps(STRINGS)
-            for pattern in self.exclude
+        if not all(any(kept.covers(pattern) for pattern in other.include) for kept in wanted):
+            return False
+        return all(any(theirs.covers(pattern) for theirs in other.exclude) for pattern in unwanted) or not (
+            other.values.overlaps(STRINGS)
         )
 
     def admits(self, keys: Collection[SortKey]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -142,9 +143,9 @@ _PAIRS_DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refu
 
 def _find_duplicate(whole: object) -> tuple[str, str]:
     """The path of the first object with a key twice, and that key."""
-    pending = [(whole, "$")]
+    pending = deque([(whole, "$")])
     while pending:
-        item, path = pending.pop(0)
+        item, path = pending.popleft()
         if isinstance(item, _Pairs):
             seen: set[str] = set()
             for key, value in item:

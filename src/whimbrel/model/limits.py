@@ -35,6 +35,9 @@ FILTER_CONJUNCTIONS = Limit(
 FILTER_CONSTRAINTS = Limit(
     "filter constraints", 100_000, "constraints of all conjunctions", "each conjunction repeats what all share"
 )
+FILTER_VALUES = Limit(
+    "filter values", 1_000_000, "values and patterns of all conjunctions", "each conjunction repeats what all share"
+)
 IN_MEMBERS = Limit("list members", 50_000, "members of IN or CONTAINS", "every member is an entry of the index")
 LIKE_WILDCARDS = Limit("LIKE wildcards", 64, "% and _ in one pattern", "bounds the search of one value")
 LIKE_BYTES = Limit("LIKE bytes", 8_192, "bytes of UTF-8", "bounds the search of one value")

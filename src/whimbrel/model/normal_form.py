@@ -15,7 +15,13 @@ from whimbrel.model.conjunction import TRUE, Conjunction, all_of
 from whimbrel.model.constraint import NULL_KEY, Constraint, Group, unite
 from whimbrel.model.expression import NEGATED, Expression
 from whimbrel.model.intervals import ALL, EMPTY, ORDERED, STRINGS, IntervalSet, compare_set
-from whimbrel.model.limits import EXPRESSION_DEPTH, FILTER_CONJUNCTIONS, FILTER_CONSTRAINTS, FILTER_PREDICATES
+from whimbrel.model.limits import (
+    EXPRESSION_DEPTH,
+    FILTER_CONJUNCTIONS,
+    FILTER_CONSTRAINTS,
+    FILTER_PREDICATES,
+    FILTER_VALUES,
+)
 from whimbrel.model.patterns import Cidr, Pattern, Regex, Suffix, parse_ilike, parse_like
 from whimbrel.model.values import SortKey, Value, canonical_number, sort_key
 
@@ -23,6 +29,8 @@ Refine: TypeAlias = Callable[[Conjunction], Conjunction | None]
 
 ABSORB_UP_TO = 64
 """Conjunctions up to which covered ones are dropped: the check is quadratic."""
+ABSORB_STEPS = 1 << 20
+"""Steps that this check may take, about: two long lists are compared member by member."""
 
 _SURELY_SMALL = 256
 _ONE_CONSTRAINT = (ex.Compare, ex.In, ex.StartsWith, ex.EndsWith, ex.IsNull, ex.IsMissing)
@@ -117,6 +125,7 @@ def _product(parts: list[list[Conjunction]]) -> list[Conjunction]:
 
 
 def _pairwise(left: list[Conjunction], right: list[Conjunction]) -> list[Conjunction]:
+    FILTER_VALUES.check(len(left) * sum(c.size for c in right) + len(right) * sum(c.size for c in left))
     both = (all_of([one, two]) for one in left for two in right)
     return list(dict.fromkeys(c for c in both if c is not None))
 
@@ -139,7 +148,7 @@ def _merge(conjunctions: list[Conjunction]) -> list[Conjunction]:
         merged = _merge_once(conjunctions, groups)
         if merged == set(conjunctions):
             return conjunctions
-        conjunctions = sorted(merged, key=lambda c: c.sort_key)
+        conjunctions = list(merged)
 
 
 def _merge_once(conjunctions: list[Conjunction], groups: list[tuple[str, list[Conjunction]]]) -> set[Conjunction]:
@@ -202,7 +211,7 @@ def _unbound(conjunction: Conjunction) -> Conjunction:
 def _absorb(conjunctions: list[Conjunction]) -> list[Conjunction]:
     if any(c.is_true() for c in conjunctions):
         return [TRUE]
-    if not 1 < len(conjunctions) <= ABSORB_UP_TO:
+    if not 1 < len(conjunctions) <= ABSORB_UP_TO or not _are_quickly_compared(conjunctions):
         return conjunctions
     kept: list[Conjunction] = []
     for c in sorted(conjunctions, key=lambda c: (len(c.constraints) + len(c.links), c.sort_key)):
@@ -210,6 +219,13 @@ def _absorb(conjunctions: list[Conjunction]) -> list[Conjunction]:
             kept = [other for other in kept if not c.covers(other)]
             kept.append(c)
     return kept
+
+
+def _are_quickly_compared(conjunctions: list[Conjunction]) -> bool:
+    """Whether comparing all pairs takes at most ABSORB_STEPS: groups of members and patterns are compared in pairs."""
+    constraints = [constraint for c in conjunctions for _, constraint in c.constraints]
+    paired = (len(c.include) + len(c.exclude) + len(c.required) for c in constraints)
+    return len(conjunctions) * sum(c.size + n * n for c, n in zip(constraints, paired, strict=True)) <= ABSORB_STEPS
 
 
 def key_of(value: Value) -> SortKey:

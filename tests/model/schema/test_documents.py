@@ -73,6 +73,7 @@ def test_every_problem_of_a_document_is_told_at_once() -> None:
             "b": {"kind": "integer", "minimum": 5, "maximum": 3},
             "c": {"kind": "string", "values": []},
             "d": 5,
+            "e": {"kind": "enumerated", "values": ["x", "y"], "order": [["x", ["y"]]]},
         },
         "attributes": {"x": "nothing", "y": "integer", "z": {}},
         "types": {"sale": {"y": "always", "w": "optional"}, "t": []},
@@ -82,7 +83,7 @@ def test_every_problem_of_a_document_is_told_at_once() -> None:
     paths = {problem.path for problem in caught.value.problems}
     assert paths == {
         "version", "atributes", "default_type", "domains.a.kind", "domains.b.minimum", "domains.c.values", "domains.d",
-        "attributes.x", "attributes.z", "types.sale.y", "types.sale.w", "types.t",
+        "domains.e.order", "attributes.x", "attributes.z", "types.sale.y", "types.sale.w", "types.t",
     }  # fmt: skip
     assert all(f"at {path}" in str(caught.value) for path in paths)
     assert "did you mean 'enumerated'" in str(caught.value)
@@ -328,3 +329,14 @@ def test_a_sample_is_valid_in_what_is_inferred_from_it(data: st.DataObject, valu
     ]
     inferred = Schema.infer(events, values=values)
     assert [event for event in events if inferred.violations(event)] == []
+
+
+def test_a_json_schema_that_refers_to_itself_too_often_is_refused() -> None:
+    """Each of 40 objects has two properties of the next one: 2^40 attributes."""
+    objects = {
+        f"o{number}": {"properties": {name: {"$ref": f"#/$defs/o{number + 1}"} for name in "ab"}}
+        for number in range(40)
+    }
+    document = {"$ref": "#/$defs/o0", "$defs": {**objects, "o40": {"type": "integer"}}}
+    with pytest.raises(LimitExceeded, match="at most 10,000 attributes"):
+        Schema.from_json_schema(document)

@@ -14,7 +14,7 @@ from whimbrel import Filter, Schema
 from whimbrel.model import expression as x
 from whimbrel.model.event import Event
 from whimbrel.model.explain import explain
-from whimbrel.model.schema import FilterTypeError, InvalidEvent
+from whimbrel.model.schema import FilterTypeError, InvalidEvent, OrderedEnumeration
 
 DOCUMENT: dict[str, Any] = {
     "domains": {
@@ -225,3 +225,20 @@ def test_filters_and_events_of_other_schemas_are_read_anew(schema: Schema) -> No
         filter.matches({"priority": "low"})
     with pytest.raises(InvalidEvent):
         filter.matches(Event({"event_type": "sale", "priority": "lower"}))
+
+
+def test_many_bounds_in_a_domain_of_many_values_are_compared_soon() -> None:
+    words = [f"w{number:04}" for number in range(2_000)]
+    domain = {"kind": "enumerated", "values": [*words, "other"], "order": [words]}
+    schema = Schema.from_document(
+        {"domains": {"d": domain}, "attributes": {"a": "d"}, "types": {"t": {"a": "optional"}}}
+    )
+    text = " AND ".join([f"a >= '{words[n % 500]}' AND a <= '{words[-1 - n % 500]}'" for n in range(1_000)])
+    assert Filter.parse(text, schema=schema) == Filter.parse("a BETWEEN 'w0499' AND 'w1500'", schema=schema)
+
+
+def test_an_order_of_many_values_below_one_is_read_soon() -> None:
+    values = [f"w{number:04}" for number in range(5_000)]
+    order = [*([one, "top"] for one in values), *([one, "w0000"] for one in values[1:])]
+    domain = OrderedEnumeration((*values, "top"), order)  # type: ignore[arg-type]
+    assert len(domain.covers) == 5_000, "none but w0000 is right below the top"

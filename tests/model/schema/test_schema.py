@@ -245,3 +245,23 @@ def test_an_empty_key_is_an_attribute_like_others() -> None:
     assert again == schema
     for event in events:
         again.read(event)
+
+
+def test_events_with_many_violations_are_refused_soon() -> None:
+    names = [f"attribute_{number:04}" for number in range(1_900)]
+    types = {f"type_{number:04}": dict.fromkeys(names, "optional multiple") for number in range(20)}
+    schema = Schema.from_document({"attributes": dict.fromkeys(names, "string"), "types": {**types, "other": {}}})
+    strays = schema.violations({"event_type": "type_0000", **{f"atribute_{number:04}": 1 for number in range(9_000)}})
+    assert [("did you mean" in one.found) for one in strays] == [True] * 8 + [False] * 8_992
+    unknown = schema.violations({"event_type": [f"tipe_{number}" for number in range(50_000)]})
+    assert sum("did you mean" in one.found for one in unknown) <= 8 and len(unknown) == 50_000
+    (wrong, *_) = schema.violations({"event_type": "other", names[0]: "x"})
+    assert wrong.found.endswith("type_0007 and others)")
+
+
+def test_many_instants_beside_an_array_of_objects_are_coded_soon() -> None:
+    document = {"attributes": {"at": "timestamp", "i.x": "float"}}
+    schema = Schema.from_document({**document, "types": {"t": {"at": "optional multiple", "i.x": "optional multiple"}}})
+    moments = [f"2026-01-01T00:00:00.{number:06}Z" for number in range(30_000)]
+    event = schema.read({"event_type": "t", "at": moments, "i": [{"x": 1}, {"x": 2}]})
+    assert len(event.occurrences("at")) == 30_000 and {one.elements for one in event.occurrences("at")} == {()}

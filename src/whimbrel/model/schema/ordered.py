@@ -54,9 +54,9 @@ class Ordered(Domain):
     def described(self, runs: Sequence[CodeRun]) -> tuple[Comparison, int] | None:
         """The order comparison that holds for exactly these codes, if there is one."""
 
+    @abstractmethod
     def comparable(self, one: int, two: int) -> bool:
         """Whether one is below the other, or they are the same."""
-        return any(first <= one <= last for op in ("<=", ">") for first, last in self.runs(op, two))
 
     def code(self, key: SortKey) -> SortKey | None:
         rank, value = key
@@ -103,12 +103,12 @@ class OrderedEnumeration(Ordered):
         chains = _check_chains(self.order, frozenset(values))
         object.__setattr__(self, "order", chains)
         object.__setattr__(self, "words", _linear(values, chains))
-        covers = [
-            (low, high)
-            for high, lows in sorted(self._lower.items())
-            for low in sorted(lows)
-            if not any(self._below[other] >> low & 1 for other in lows)
-        ]
+        covers: list[CodeRun] = []
+        for high, lows in sorted(self._lower.items()):
+            between = 0  # what lies below another of the codes
+            for low in lows:
+                between |= self._below[low]
+            covers += ((low, high) for low in sorted(lows) if not between >> low & 1)
         object.__setattr__(self, "covers", tuple(covers))
 
     @property
@@ -150,8 +150,11 @@ class OrderedEnumeration(Ordered):
         bits = self._below[code] if op in ("<", "<=") else self._above[code]
         return bits | 1 << code if op in ("<=", ">=") else bits
 
+    def comparable(self, one: int, two: int) -> bool:
+        return one == two or bool(self._below[max(one, two)] >> min(one, two) & 1)
+
     def runs(self, op: Comparison, code: int) -> list[CodeRun]:
-        return _runs_of(_codes_of(self._bits(op, code)))
+        return _runs_in(self._bits(op, code))
 
     def described(self, runs: Sequence[CodeRun]) -> tuple[Comparison, int] | None:
         wanted = sum((1 << last + 1) - (1 << first) for first, last in runs)
@@ -205,6 +208,9 @@ class Hierarchy(Ordered):
     def is_total(self) -> bool:
         return len(self.words) == 1
 
+    def comparable(self, one: int, two: int) -> bool:
+        return max(one, two) < self.ends[min(one, two)]
+
     def runs(self, op: Comparison, code: int) -> list[CodeRun]:
         if op in ("<", "<="):
             first = code if op == "<=" else code + 1
@@ -234,11 +240,18 @@ class Hierarchy(Ordered):
 _ORDERS: tuple[Comparison, ...] = ("<=", ">=", "<", ">")
 
 
-def _codes_of(bits: int) -> Iterable[int]:
+def _runs_in(bits: int) -> list[CodeRun]:
+    """The runs of bits that are 1."""
+    runs: list[CodeRun] = []
+    first = 0
     while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
+        zeros = (bits & -bits).bit_length() - 1
+        bits >>= zeros
+        ones = (~bits & (bits + 1)).bit_length() - 1
+        bits >>= ones
+        runs.append((first + zeros, first + zeros + ones - 1))
+        first += zeros + ones
+    return runs
 
 
 def _runs_of(codes: Iterable[int]) -> list[CodeRun]:
@@ -260,7 +273,7 @@ def _check_chains(order: object, values: frozenset[str]) -> tuple[tuple[str, ...
         if not isinstance(chain, list | tuple) or len(chain) < 2:
             raise SchemaError(f"Expected a chain of at least two values, but got {chain!r}", "order")
         for value in chain:
-            if value not in values:
+            if not isinstance(value, str) or value not in values:
                 raise SchemaError(f"Expected {one_of(tuple(sorted(values)))}, but got {value!r}", "order")
         chains.append(tuple(chain))
     return tuple(chains)

@@ -17,7 +17,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from whimbrel.model.limits import EVENT_DEPTH
+from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH
 from whimbrel.model.schema.definitions import SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
@@ -188,6 +188,7 @@ class _JsonReader:
     def __init__(self, document: Mapping[str, object], fields: _Fields) -> None:
         self.document = document
         self.fields = fields
+        self.count = 0
 
     def read_object(self, item: Mapping[str, object], prefix: str, use: Use, depth: int) -> None:
         """Read the properties of an object."""
@@ -200,6 +201,9 @@ class _JsonReader:
             self.read(inner, _below(prefix, str(name)), Use(mandatory, use.multiple), depth + 1)
 
     def read(self, item: object, name: str, use: Use, depth: int) -> None:
+        """Read a property. References to one schema from many places read it again and again, so they are counted."""
+        self.count += 1
+        EVENT_ATTRIBUTES.check(self.count, name)
         if not isinstance(item, Mapping):
             self.fields.problem(name, f"Expected a schema, but got {item!r}")
             return

@@ -8,6 +8,7 @@ no attributes that the view of its types does not have. An event that lacks a ma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from whimbrel.model.constraint import NULL_KEY
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from whimbrel.model.schema.schema import Schema
 
 _SHOWN = 8
+_HINTED = 8
+"""Violations of an event with a hint at what was meant, at most: to find the nearest name takes milliseconds."""
 _ANY = Use(mandatory=False, multiple=True)
 
 View: TypeAlias = Mapping[str, Use]
@@ -59,15 +62,14 @@ class TypedEvent(Event):
 def _recoded(
     found: Mapping[str, list[tuple[SortKey, Elements]]], codes: Mapping[str, Mapping[SortKey, SortKey]]
 ) -> dict[str, list[tuple[SortKey, Elements]]]:
+    """The occurrences with their keys coded. A key that is only in the codes, because the schema adds it, is outside of
+    all arrays."""
     out = dict(found)
     for name, coded in codes.items():
-        occurrences = found.get(name)
-        out[name] = (
-            [(key, ()) for key in coded.values()]
-            if occurrences is None
-            else [(coded[key], elements) for key, elements in occurrences if key in coded]
-            + [(code, ()) for key, code in coded.items() if all(key != one for one, _ in occurrences)]
-        )
+        occurrences = found.get(name, [])
+        seen = {key for key, _ in occurrences}
+        out[name] = [(coded[key], elements) for key, elements in occurrences if key in coded]
+        out[name] += [(code, ()) for key, code in coded.items() if key not in seen]
     return out
 
 
@@ -86,7 +88,7 @@ def check_event(schema: Schema, event: Event) -> tuple[list[Violation], dict[str
             continue
         used = view.get(name)
         if used is None:
-            violations.append(_stray(schema, name, types, view))
+            violations.append(_stray(schema, name, types, view, len(violations) < _HINTED))
             continue
         coded = _values(schema, event, name, used, violations)
         if coded is not None:
@@ -113,7 +115,8 @@ def _types(
         if key[0] == STRING and key[1] in schema.types:
             known.append(str(key[1]))
         else:
-            hint = did_you_mean(str(key[1]), schema.types) if key[0] == STRING else ""
+            is_hinted = key[0] == STRING and len(violations) < _HINTED
+            hint = did_you_mean(str(key[1]), schema.types) if is_hinted else ""
             violations.append(Violation("R1", schema.type_attribute, "an event type", key_text(key) + hint))
     if not keys:
         violations.append(Violation("R1", schema.type_attribute, "at least one event type", "nothing"))
@@ -131,7 +134,8 @@ def _values(
         outside = [key for key in keys if key not in coded]
         found = ", ".join(map(key_text, outside[:_SHOWN]))
         more = f" and {len(outside) - _SHOWN:,} more" if len(outside) > _SHOWN else ""
-        hint = did_you_mean(str(outside[0][1]), domain.suggestions()) if outside[0][0] == STRING else ""
+        is_hinted = outside[0][0] == STRING and len(violations) < _HINTED
+        hint = did_you_mean(str(outside[0][1]), domain.suggestions()) if is_hinted else ""
         violations.append(Violation("R2", name, domain.expected, found + more + hint))
     if len(keys) > 1 and not use.multiple:
         count = len(set(coded.values()) - {NULL_KEY}) + len(keys) - len(coded)
@@ -140,13 +144,14 @@ def _values(
     return None if tuple(coded.values()) == keys else coded
 
 
-def _stray(schema: Schema, name: str, types: list[str], view: View) -> Violation:
+def _stray(schema: Schema, name: str, types: list[str], view: View, is_hinted: bool) -> Violation:
     """The violation of an attribute that the view does not have (R3)."""
     if name in schema.attributes:
-        owners = [one for one, uses in schema.types.items() if name in uses]
-        hint = f" (an attribute of {', '.join(owners)})" if owners else ""
+        owners = list(islice((one for one, uses in schema.types.items() if name in uses), _SHOWN + 1))
+        more = " and others" if len(owners) > _SHOWN else ""
+        hint = f" (an attribute of {', '.join(owners[:_SHOWN])}{more})" if owners else ""
     else:
-        hint = did_you_mean(name, view)
+        hint = did_you_mean(name, view) if is_hinted else ""
     of = f"of {' and '.join(types)}" if types else "of some event type"
     return Violation("R3", name, f"only attributes {of}", f"{name!r}{hint}")
 

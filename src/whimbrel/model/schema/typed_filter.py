@@ -48,8 +48,7 @@ def check_filter(schema: Schema, filter: Filter) -> None:
     """Raise `FilterTypeError` for the first predicate that does not fit, with its place in the text."""
     check_size(filter.expression)
     check = _FilterCheck(schema, filter)
-    bounds: dict[int, list[tuple[Compare, int]]] = {}
-    """The order comparisons of each AND, with the codes of their values."""
+    bounds: dict[int, _Bounds] = {}
     stack: list[tuple[Expression, int]] = [(filter.expression, 0)]
     while stack:
         node, conjunction = stack.pop()
@@ -60,9 +59,13 @@ def check_filter(schema: Schema, filter: Filter) -> None:
             stack += [(term, inside) for term in reversed(node.terms)]
         else:
             if conjunction and isinstance(node, Compare):
-                check.bound(node, bounds.setdefault(conjunction, []))
+                check.bound(node, bounds.setdefault(conjunction, {}))
             check.predicate(node)
             check.number += 1
+
+
+_Bounds: TypeAlias = dict[tuple[str, bool], dict[int, str]]
+"""The values of one AND to which attributes are compared, by code: for each attribute the upper and the lower ones."""
 
 
 class _FilterCheck:
@@ -77,18 +80,18 @@ class _FilterCheck:
         text = self.filter.text if self.filter.text is not None and position is not None else ""
         raise FilterTypeError(reason, attribute, problem, text, position or 0)
 
-    def bound(self, node: Compare, bounds: list[tuple[Compare, int]]) -> None:
+    def bound(self, node: Compare, bounds: _Bounds) -> None:
         """Refuse two bounds of one AND, such as the two of BETWEEN, that are incomparable: no value is between them."""
         domain = self.schema.domain_of(node.attribute)
         if node.op not in ORDER or not isinstance(domain, Ordered) or node.value not in domain.codes:
             return
-        code = domain.codes[str(node.value)]
-        for other, other_code in bounds:
-            opposite = (node.op in ("<", "<=")) != (other.op in ("<", "<="))
-            if opposite and node.attribute == other.attribute and not domain.comparable(code, other_code):
-                problem = f"Expected a value comparable with {other.value!r}, but got {node.value!r}"
+        value, is_upper = str(node.value), node.op in ("<", "<=")
+        code = domain.codes[value]
+        for other_code, other in bounds.get((node.attribute, not is_upper), {}).items():
+            if not domain.comparable(code, other_code):
+                problem = f"Expected a value comparable with {other!r}, but got {value!r}"
                 self.refuse("incomparable", node.attribute, problem, "value")
-        bounds.append((node, code))
+        bounds.setdefault((node.attribute, is_upper), {})[code] = value
 
     def predicate(self, node: ex.Predicate) -> None:
         """Check the attributes, the operator and the values of a predicate."""
