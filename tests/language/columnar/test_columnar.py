@@ -12,7 +12,7 @@ from whimbrel.language import parse
 from whimbrel.language.columnar import terms as columnar
 from whimbrel.language.columnar.terms import DictionaryStrings, ParsedMany, parse_many
 from whimbrel.model import dialects
-from whimbrel.model.errors import UnknownDialect
+from whimbrel.model.errors import LimitExceeded, UnknownDialect
 from whimbrel.model.filter import Filter
 
 
@@ -102,3 +102,23 @@ def test_words_are_a_sequence_of_strings() -> None:
     assert list(words) == ["y", "x", "y"] and len(words) == 3 and words[1] == "x"
     assert list(words[1:]) == ["x", "y"] and "x" in words
     assert words.distinct()[0] == ["x", "y"] and words.distinct()[1].tolist() == [1, 0, 1]
+
+
+def test_a_pattern_that_is_too_long_with_another_escape_is_left_to_the_parser() -> None:
+    text = "a ILIKE '%" + "\\" * 8_000 + "x%y' ESCAPE '!'"
+    index = Index()
+    index.add_many([(0, text), *((n, f"a = {n}") for n in range(1, 5_000))])
+    assert index.match({"a": "-" + "\\" * 8_000 + "X-y"}) == [0]
+
+
+def test_lists_that_too_many_conjunctions_repeat_are_left_to_the_parser() -> None:
+    members = ", ".join(map(str, range(8_000)))
+    texts = [
+        f"a IN ({members}) AND (" + " OR ".join(f"x{n} = 1 AND a != {n}" for n in range(many)) + ")"
+        for many in (9, 200)
+    ]
+    parsed = parse_many([*texts, *(f"a = {n}" for n in range(5_000))])
+    assert list(parsed.filters) == [1]
+    with pytest.raises(LimitExceeded, match="filter values"):
+        _ = parsed.filters[1].conjunctions
+    assert [one for one in parsed.conjunctions[0].rows.tolist() if one < 2] == [0] * 9

@@ -103,6 +103,7 @@ def test_no_hint_fails(text):
         ('a == "Toy"', [(5, "suspicious-name", """"Toy" is the name of an attribute; did you mean 'Toy'?""")]),
         ("upper(a) = 'ß' AND lower(a) = 'σς'", []),
         ("a IS NULL AND lower(a) = 'toy' AND b IN (1, NULL) AND b = lower OR lower(", []),
+        ("lower(a) =", []),
     ],
 )
 def test_what_parses_and_is_hardly_meant_gets_a_hint(text, found):
@@ -123,3 +124,9 @@ def test_a_text_with_hints_is_suspicious_also_among_others(text, other):
 def test_plain_texts_are_not_suspicious():
     assert not is_suspicious("a = 'x' AND b > 5\nc IN (1, 2)")
     assert is_suspicious("a = 1\na = nULl")
+
+
+def test_a_text_of_thousands_of_hints_is_read_once() -> None:
+    found = hints(" OR ".join(["a = NULL"] * 10_000))
+    assert len(found) == 10_000 and found[-1].position == 9_999 * len("a = NULL OR ") + 4
+    assert len(suspicious_names('a = "x" ' * 10_000)) == 10_000

@@ -168,6 +168,13 @@ def test_a_pattern_at_its_limit_prints_with_an_escape_it_does_not_need():
         assert parse(str(filter)) == filter
 
 
+@pytest.mark.parametrize("text", ["Ⱥ" * 4_000, "Ⱦ" * 4_000 + "!#"])
+def test_a_pattern_whose_lower_case_passes_the_limit_prints_in_capitals(text):
+    filter = parse(f"a ILIKE '{text}x%'")
+    assert parse(str(filter)) == filter
+    assert filter.matches({"a": f"{text.lower()}xy"})
+
+
 def test_a_filter_whose_normal_form_is_too_large_to_write_is_written_as_it_stands():
     text = " AND ".join(f"(a{i} = 1 OR b{i} = 1)" for i in range(10)) + " AND c = 1"
     filter = parse(text)

@@ -36,7 +36,7 @@ class Expansion(NamedTuple):
 
 
 @inlined
-def add_leaf(dnf: Expansion, leaf: int) -> bool:  # pragma: no cover
+def add_leaf(dnf: Expansion, leaf: int) -> bool:
     """Add an alternative of one conjunction of one predicate; False if there are too many."""
     count = dnf.used
     waiting, made, used = count[0], count[1], count[2]
@@ -46,7 +46,7 @@ def add_leaf(dnf: Expansion, leaf: int) -> bool:  # pragma: no cover
 
 
 @inlined
-def _and(dnf: Expansion) -> bool:  # pragma: no cover
+def _and(dnf: Expansion) -> bool:
     """Join the last two alternatives by AND; False if there are too many conjunctions."""
     count, first, start, size, leaf = dnf.used, dnf.first, dnf.start, dnf.size, dnf.leaf
     one, two, conjunctions, references = first[count[0] - 2], first[count[0] - 1], count[1], count[2]
@@ -78,7 +78,7 @@ def _and(dnf: Expansion) -> bool:  # pragma: no cover
 
 
 @inlined
-def join_waiting(dnf: Expansion, operators: Bytes, waiting: int, precedence: int) -> int:  # pragma: no cover
+def join_waiting(dnf: Expansion, operators: Bytes, waiting: int, precedence: int) -> int:
     """Do the waiting joins of at least this precedence; return how many operators still wait, or -1: too many
     conjunctions."""
     while waiting > 0 and precedence <= operators[waiting - 1] & 3 <= JOIN_AND:
@@ -106,7 +106,7 @@ class UseAlternatives(NamedTuple):
 @kernel
 def replace_uses(
     rows: Int64s, counts: Int32s, uses: Int32s, by: UseAlternatives, is_left: Bools
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Replace uses by their alternatives; return rows, counts and uses of the new conjunctions.
 
     Rows with `is_left`, which the parser reads, have none.

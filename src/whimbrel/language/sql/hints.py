@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from whimbrel.language.sql.lexer import NUMBER_STARTS, is_name, name_of, position_of, tokens
+from whimbrel.language.sql.lexer import NUMBER_STARTS, is_name, name_of, positions, tokens
 from whimbrel.language.sql.literals import string_text
 from whimbrel.model.dialects import Hint
 from whimbrel.model.patterns import lower_case, upper_case
@@ -76,7 +76,7 @@ def suspicious_names(text: str) -> list[SuspiciousName]:
     """
     found: list[SuspiciousName] = []
     in_list = between = False
-    cut = tokens(text)
+    cut, starts = tokens(text), positions(text)
     words = [token.upper() for token in cut]
     for index, token in enumerate(cut):
         before = words[index - 1] if index else ""
@@ -90,7 +90,7 @@ def suspicious_names(text: str) -> list[SuspiciousName]:
         if before == "AND":
             between = False
         if expected and token[0:1] == '"' and len(token) > 1:
-            found.append(SuspiciousName(position_of(text, index), name_of(token)))
+            found.append(SuspiciousName(starts[index], name_of(token)))
     return found
 
 
@@ -117,26 +117,24 @@ def hints(text: str) -> list[Hint]:
             for one in suspicious_names(text)
         ]
     if _has_word(text):
-        cut = tokens(text)
+        cut, starts = tokens(text), positions(text)
         for at, token in enumerate(cut):
             if token.upper() == "NULL" and at and cut[at - 1] in _EQUALS:
                 negated = " NOT" if cut[at - 1] in ("!=", "<>") else ""
                 message = f"nothing equals NULL; did you mean IS{negated} NULL?"
-                found.append(Hint(position_of(text, at), "suspicious-null", message))
-            found += _wrong_case(text, cut, at)
+                found.append(Hint(starts[at], "suspicious-null", message))
+            message = _wrong_case(cut[at : at + 6])
+            if message:
+                found.append(Hint(starts[at + 5], "suspicious-case", message))
     return sorted(found)
 
 
-def _wrong_case(text: str, cut: Sequence[str], at: int) -> list[Hint]:
-    """The hint on `lower(a) = 'Toy'` that starts at a token, or none."""
-    call = cut[at : at + 6]
+def _wrong_case(call: Sequence[str]) -> str:
+    """What is wrong with the tokens of a comparison such as `lower(a) = 'Toy'`; empty for any other tokens."""
     name, literal = call[0].upper(), call[-1]
     if len(call) < 6 or name not in ("LOWER", "UPPER") or call[1] != "(" or call[3] != ")":
-        return []
-    if call[4] not in _EQUALS or literal[0] != "'" or len(literal) < 2:
-        return []
+        return ""
+    if call[4] not in _EQUALS or literal[:1] != "'" or len(literal) < 2:
+        return ""
     wanted = lower_case(literal) if name == "LOWER" else upper_case(literal)
-    if wanted == literal:
-        return []
-    message = f"{''.join(call[:4])} never equals {literal}; did you mean {wanted}?"
-    return [Hint(position_of(text, at + 5), "suspicious-case", message)]
+    return "" if wanted == literal else f"{''.join(call[:4])} never equals {literal}; did you mean {wanted}?"

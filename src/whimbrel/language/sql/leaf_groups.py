@@ -162,7 +162,7 @@ class LeafGroups:
 
 
 @kernel
-def sort_uses(code: Int32s, begin: Int64s, places: Int64s) -> None:  # pragma: no cover
+def sort_uses(code: Int32s, begin: Int64s, places: Int64s) -> None:
     """Write the places of the uses of each code one after the other, from `begin[code]` on, which becomes their end."""
     for i in range(code.size):
         places[begin[code[i]]] = i
@@ -193,7 +193,7 @@ def _cells(first: Int64s, lengths: Int64s) -> Int64s:
 
 
 @kernel
-def has_wide(integers: Int64s) -> bool:  # pragma: no cover
+def has_wide(integers: Int64s) -> bool:
     """Whether binary64 may not hold some integer exactly."""
     found = False
     for integer in integers:

@@ -11,6 +11,8 @@ from whimbrel.model.patterns import CaseFolded, Cidr, Pattern, Regex, Substring,
 from whimbrel.model.values import Timestamp, Value
 
 _BARE = re.compile(r"[^\W\d]\w*+(?:\.\w++)*+").fullmatch
+_SHORTER = str.maketrans("ⱥⱦ", "ȺȾ")
+"""The only letters that have more bytes than their capitals."""
 
 
 def name_text(name: str) -> str:
@@ -59,18 +61,20 @@ def pattern_text(pattern: Pattern) -> str:
     if isinstance(pattern, Regex):
         return f"RLIKE {string_text(pattern.regex)}"
     if isinstance(pattern, CaseFolded):
-        return f"I{_like_text(pattern.segments)}"
+        return f"I{_like_text(pattern.segments, is_folded=True)}"
     if isinstance(pattern, Cidr):
         return f"IN CIDR {string_text(pattern.network)}"
     segments = (("",), (pattern.text,), ("",)) if isinstance(pattern, Substring) else pattern.segments
     return _like_text(segments)
 
 
-def _like_text(segments: tuple[tuple[str, ...], ...]) -> str:
+def _like_text(segments: tuple[tuple[str, ...], ...], is_folded: bool = False) -> str:
     text = _joined(segments, "\\")
     if len(text.encode()) <= LIKE_BYTES.value:
         return f"LIKE {string_text(text)}"
-    # A pattern near the limit of bytes was written with a rarer escape.
+    # A pattern near the limit of bytes was written with a rarer escape, or in capitals that have fewer bytes.
+    if is_folded:
+        segments = tuple(tuple(fragment.translate(_SHORTER) for fragment in segment) for segment in segments)
     used = {character for segment in segments for fragment in segment for character in fragment}
     escape = next(character for character in map(chr, range(33, 0xD800)) if character not in used | {"%", "_"})
     return f"LIKE {string_text(_joined(segments, escape))} ESCAPE {string_text(escape)}"

@@ -75,7 +75,10 @@ class PatternReader(NamedTuple):
         if isinstance(pattern, LikePattern):
             return "like", like_text(pattern.segments)
         assert isinstance(pattern, CaseFolded)
-        return "ilike", text if escape == "\\" else like_text(pattern.segments)
+        if escape == "\\":
+            return "ilike", text
+        text = like_text(pattern.segments)
+        return ("ilike", text) if len(text) <= _LONG else (None, "")  # with more escapes it may have too many bytes
 
     def _plain(self, text: str, escape: str) -> ReadText:
         if self.operator == "LIKE":

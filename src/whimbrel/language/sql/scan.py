@@ -16,13 +16,12 @@ from whimbrel.compiled.helpers import hash_of_bytes, shared
 from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only
 from whimbrel.language.columnar.terms import Conjunctions, DictionaryStrings, ParsedMany
-from whimbrel.language.sql.expansion_kernels import replace_uses
+from whimbrel.language.sql.expansion_kernels import CONJUNCTIONS, replace_uses
 from whimbrel.language.sql.leaf_groups import BIG_INTEGER, EXACT_FLOAT, CutTexts, LeafGroups, has_wide
 from whimbrel.language.sql.lexer import is_too_long, number_value
 from whimbrel.language.sql.scan_kernels import ScannedTexts, TextBytes, scan_texts
-from whimbrel.language.sql.space_kernels import FIRST_WIDE, with_plain_spaces
-from whimbrel.language.sql.token_kernels import NO_INTEGER, SkeletonPool
-from whimbrel.model.limits import FILTER_CONJUNCTIONS, FILTER_CONSTRAINTS, FILTER_PREDICATES
+from whimbrel.language.sql.token_kernels import FIRST_WIDE, NO_INTEGER, SkeletonPool, with_plain_spaces
+from whimbrel.model.limits import FILTER_CONJUNCTIONS, FILTER_CONSTRAINTS, FILTER_PREDICATES, FILTER_VALUES
 from whimbrel.model.values import canonical_number
 
 LONGEST = 1 << 16
@@ -58,6 +57,9 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
         predicates = sum(np.bincount(rows, members, len(texts)) for rows, members in folded)
         is_left |= predicates > _FEW_PREDICATES
     rows = np.repeat(np.arange(len(texts)), scanned.conjunctions)
+    if int(scanned.length.max(initial=1)) * CONJUNCTIONS > FILTER_VALUES.value:  # long lists, which are repeated
+        repeated = np.add.reduceat(scanned.length[uses].astype(np.int64), np.cumsum(counts) - counts)
+        is_left |= np.bincount(rows, repeated, len(texts)) > FILTER_VALUES.value
     numbers = found.conjunctions()
     if numbers is not None:
         is_left |= _may_be_too_large(rows, counts, numbers[uses], len(texts))
@@ -172,7 +174,7 @@ def _numbered(start: np.ndarray, data: np.ndarray) -> DictionaryStrings:
 
 
 @kernel
-def _number_strings(start: Int64s, data: Bytes, table: Int32s, codes: Int32s, first: Int64s) -> int:  # pragma: no cover
+def _number_strings(start: Int64s, data: Bytes, table: Int32s, codes: Int32s, first: Int64s) -> int:
     """Number strings, equal ones alike; return how many distinct ones there are.
 
     Writes the number of each string to `codes`, and the first string of each number to `first`. The table is all zeros

@@ -112,14 +112,14 @@ class ScannedTexts(NamedTuple):
 
 
 @inlined
-def _after_spaces(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
+def _after_spaces(data: Bytes, at: int, end: int) -> int:
     while at < end and KIND[item(data, at)] == SPACES:
         at += 1
     return at
 
 
 @inlined
-def _appended(out: Int32s, used: int, values: Int64s, count: int) -> tuple[np.ndarray, int]:  # pragma: no cover
+def _appended(out: Int32s, used: int, values: Int64s, count: int) -> tuple[np.ndarray, int]:
     """Append the first `count` values behind the `used` ones; return the array, which may be new, and the new use."""
     if used + count > out.size:
         larger = np.empty(2 * (used + count), np.int32)
@@ -131,7 +131,7 @@ def _appended(out: Int32s, used: int, values: Int64s, count: int) -> tuple[np.nd
 
 
 @inlined
-def _write_word(data: Bytes, at: int, stop: int, is_keyword: bool, rest: Bytes, size: int) -> int:  # pragma: no cover
+def _write_word(data: Bytes, at: int, stop: int, is_keyword: bool, rest: Bytes, size: int) -> int:
     """Append a name, or a keyword in capitals, to the skeleton; return its new size."""
     for place in range(at, stop):
         rest[size] = item(data, place)
@@ -142,13 +142,13 @@ def _write_word(data: Bytes, at: int, stop: int, is_keyword: bool, rest: Bytes, 
 
 
 @inlined
-def _capitalise(rest: Bytes, begin: int, end: int) -> None:  # pragma: no cover
+def _capitalise(rest: Bytes, begin: int, end: int) -> None:
     for place in range(begin, end):
         rest[place] -= 32 if SMALL_A <= rest[place] <= SMALL_Z else 0
 
 
 @inlined
-def _write_members(rest: Bytes, at: int, size: int, is_string: bool, more: int) -> int:  # pragma: no cover
+def _write_members(rest: Bytes, at: int, size: int, is_string: bool, more: int) -> int:
     """Insert `more` members behind a list of one that ends at `at` of the skeleton; return its new size."""
     step = 5 if is_string else 4
     for place in range(size - 1, at - 1, -1):
@@ -164,7 +164,7 @@ def _write_members(rest: Bytes, at: int, size: int, is_string: bool, more: int) 
 
 
 @inlined
-def _write_symbol(data: Bytes, at: int, end: int, rest: Bytes, size: int) -> tuple[int, int, int]:  # pragma: no cover
+def _write_symbol(data: Bytes, at: int, end: int, rest: Bytes, size: int) -> tuple[int, int, int]:
     """Append an operator of one to three signs to the skeleton; return its end, the new size, and its kind."""
     symbol = item(data, at)
     token = _COMMA_TOKEN if symbol == COMMA else _OPERAND if symbol == CLOSE else _OPERATOR
@@ -179,9 +179,7 @@ def _write_symbol(data: Bytes, at: int, end: int, rest: Bytes, size: int) -> tup
 
 
 @inlined
-def _without_negations(
-    operators: Bytes, waiting: int, nested: int, is_negated: bool
-) -> tuple[int, int, bool]:  # pragma: no cover
+def _without_negations(operators: Bytes, waiting: int, nested: int, is_negated: bool) -> tuple[int, int, bool]:
     """Take waiting NOTs off the stack; return how many operators wait, the depth, and whether all is negated."""
     while waiting > 0 and operators[waiting - 1] == NEGATION:
         waiting -= 1
@@ -193,7 +191,7 @@ def _without_negations(
 @kernel
 def scan_texts(
     texts: TextBytes, longest: int, pool: SkeletonPool, out: ScannedTexts
-) -> tuple[int, int, int, int, int, np.ndarray, np.ndarray]:  # pragma: no cover
+) -> tuple[int, int, int, int, int, np.ndarray, np.ndarray]:
     """Scan every text of at most `longest` bytes.
 
     Writes to `pool` and `out`. Returns how many leaves, numbers, long numbers, strings and skeletons there are, the

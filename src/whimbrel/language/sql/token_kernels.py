@@ -1,4 +1,5 @@
-"""Reads the tokens of SQL from bytes in compiled code: names, reserved words, numbers, strings; and numbers skeletons.
+"""Reads the tokens of SQL from bytes in compiled code: names, reserved words, numbers, strings, spaces; and numbers
+skeletons.
 
 A skeleton is a predicate without its literals. Equal skeletons get equal numbers, in the order in which they come.
 """
@@ -12,7 +13,7 @@ import numpy as np
 from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.float_kernels import LEFT, nearest_float
 from whimbrel.compiled.helpers import item, load_word
-from whimbrel.compiled.jit import helper, inlined
+from whimbrel.compiled.jit import helper, inlined, kernel
 
 DOUBLE_QUOTE, QUOTE, PLUS, MINUS, POINT, ZERO, NINE = b"\"'+-.09"
 OPEN, CLOSE, COMMA, LESS, EQUAL, GREATER, BANG, BACKTICK, UNDERSCORE, SPACE = b"(),<=>!`_ "
@@ -46,23 +47,25 @@ NO_INTEGER = np.int64(-(1 << 63))
 """Stands for a number that is no integer, or a float of 2^53 or more."""
 _LARGEST_EXPONENT = 10_000
 """A larger exponent is read as this one, which makes any number long."""
+FIRST_WIDE = 0xC2
+"""The lowest byte that begins a character beyond ASCII."""
 _BYTE, _TEN, _HALF = np.uint64(8), np.uint64(10), np.uint64(32)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 @helper
-def _is_digit(c: int) -> bool:  # pragma: no cover
+def _is_digit(c: int) -> bool:
     return ZERO <= c <= NINE
 
 
 @helper
-def is_two(one: int, two: int) -> bool:  # pragma: no cover
+def is_two(one: int, two: int) -> bool:
     """Whether two adjacent signs are one operator."""
     return (two == EQUAL and one in (LESS, GREATER, BANG, EQUAL)) or (one == LESS and two == GREATER)
 
 
 @helper
-def _read_digits(data: Bytes, at: int, end: int) -> tuple[int, np.int64, bool]:  # pragma: no cover
+def _read_digits(data: Bytes, at: int, end: int) -> tuple[int, np.int64, bool]:
     """Read digits as an integer. Return their end, its value, and whether it fits."""
     value = np.int64(0)
     fits = True
@@ -75,12 +78,12 @@ def _read_digits(data: Bytes, at: int, end: int) -> tuple[int, np.int64, bool]: 
 
 
 @helper
-def _is_number_end(data: Bytes, at: int, end: int) -> bool:  # pragma: no cover
+def _is_number_end(data: Bytes, at: int, end: int) -> bool:
     return at == end or (KIND[item(data, at)] < POINT_KIND and item(data, at) < 128)
 
 
 @helper
-def read_number(data: Bytes, at: int, end: int) -> tuple[int, float, np.int64, bool, bool]:  # pragma: no cover
+def read_number(data: Bytes, at: int, end: int) -> tuple[int, float, np.int64, bool, bool]:
     """Read a number that starts with a digit or a point.
 
     Return its end, its value, its value as an integer or `NO_INTEGER`, whether it is well formed, and whether it is
@@ -123,7 +126,7 @@ def read_number(data: Bytes, at: int, end: int) -> tuple[int, float, np.int64, b
 
 
 @inlined
-def copy_string(data: Bytes, at: int, end: int, out: Bytes, used: int) -> tuple[int, int]:  # pragma: no cover
+def copy_string(data: Bytes, at: int, end: int, out: Bytes, used: int) -> tuple[int, int]:
     """Copy the string at `at`, with doubled quotes made one; return its end, or -1, and the bytes of `out` used."""
     at += 1
     while at < end:
@@ -138,7 +141,7 @@ def copy_string(data: Bytes, at: int, end: int, out: Bytes, used: int) -> tuple[
 
 
 @helper
-def after_name(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
+def after_name(data: Bytes, at: int, end: int) -> int:
     """The end of a name, quoted or bare, with the parts behind its dots; -1 if the loops do not know such a name."""
     while True:
         if KIND[item(data, at)] == QUOTED:
@@ -160,13 +163,13 @@ def after_name(data: Bytes, at: int, end: int) -> int:  # pragma: no cover
 
 
 @helper
-def _top_bytes(word: np.uint64, size: int) -> np.uint64:  # pragma: no cover
+def _top_bytes(word: np.uint64, size: int) -> np.uint64:
     """The first `size` bytes of a word that was loaded, 1 to 8, moved to its end; zeros before them."""
     return word << np.uint64(64 - 8 * size)
 
 
 @helper
-def word_key(data: Bytes, start: int, end: int) -> np.uint64:  # pragma: no cover
+def word_key(data: Bytes, start: int, end: int) -> np.uint64:
     """The letters of a word of up to 7 bytes as capitals in one integer; 0 for a longer word."""
     size = end - start
     if size > 7:
@@ -180,7 +183,7 @@ def word_key(data: Bytes, start: int, end: int) -> np.uint64:  # pragma: no cove
 
 
 @helper
-def is_reserved_word(key: np.uint64) -> bool:  # pragma: no cover
+def is_reserved_word(key: np.uint64) -> bool:
     """Whether a word, not a join, is reserved: it is never a name, so that skeletons have it in capitals."""
     return key in (NOT, BETWEEN, _IN, _IS, _LIKE, _NULL, _TRUE, _FALSE)
 
@@ -197,7 +200,7 @@ class SkeletonPool(NamedTuple):
 
 
 @inlined
-def skeleton_number(rest: Bytes, size: int, pool: SkeletonPool, known: int) -> np.int64:  # pragma: no cover
+def skeleton_number(rest: Bytes, size: int, pool: SkeletonPool, known: int) -> np.int64:
     """The number of a skeleton in the pool, which becomes the next number if it is new; -1 if the pool is full.
 
     Eight bytes are read at a time, so `rest` and the data of the pool have seven bytes more than they use.
@@ -230,3 +233,44 @@ def skeleton_number(rest: Bytes, size: int, pool: SkeletonPool, known: int) -> n
     pool.starts[known + 1] = start + size
     pool.table[slot] = known + 1
     return np.int64(known)
+
+
+@helper
+def _wide_space(data: Bytes, at: int, end: int) -> int:
+    """The number of bytes of the white space beyond ASCII at `at`, as Unicode and Python define it; 0 if none.
+
+    These are U+0085, U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F and U+3000.
+    """
+    one = data[at]
+    two = data[at + 1] if at + 1 < end else np.uint8(0)
+    if one == 0xC2:
+        return 2 if two in (0x85, 0xA0) else 0
+    three = data[at + 2] if at + 2 < end else np.uint8(0)
+    is_space = (one == 0xE1 and two == 0x9A and three == 0x80) or (one == 0xE3 and two == 0x80 and three == 0x80)
+    if one == 0xE2:
+        is_space = two == 0x80 and (three <= 0x8A or three in (0xA8, 0xA9, 0xAF)) and three >= 0x80
+        is_space |= two == 0x81 and three == 0x9F
+    return 3 if is_space else 0
+
+
+@kernel
+def with_plain_spaces(offsets: Int64s, data: Bytes) -> np.ndarray:
+    """The bytes of texts, with spaces for every byte of white space beyond ASCII that is not quoted."""
+    out = data.copy()
+    for row in range(offsets.size - 1):
+        at, end = offsets[row], offsets[row + 1]
+        quote = np.uint8(0)
+        while at < end:
+            byte = data[at]
+            size = 1
+            if quote != 0:
+                quote = np.uint8(0) if byte == quote else quote
+            elif byte in (QUOTE, DOUBLE_QUOTE, BACKTICK):
+                quote = byte
+            elif byte >= FIRST_WIDE:
+                wide = _wide_space(data, at, end)
+                for place in range(at, at + wide):
+                    out[place] = SPACE
+                size = max(1, wide)
+            at += size
+    return out
