@@ -264,6 +264,25 @@ def test_a_snapshot_to_save_stays_while_the_writer_goes_on() -> None:
     assert list(IdTable.from_arrays(snapshot)) == ["a", "b"]
 
 
+@pytest.mark.parametrize("ids", [[1, 2, 3, 9, 7], ["a", "b", "c", "x", "y"]])
+def test_a_change_beside_a_search_does_not_lead_to_another_id(ids: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place that a search found is free, or has another id, before the row is read from it."""
+    table = IdTable(seed=1)
+    table.add_many(ids)
+    keys, changes = type(table._keys), iter([lambda: table.remove(ids[3]), lambda: table.add(ids[3])])
+    search = keys.find
+
+    def interrupted(*given: object) -> int:
+        found = search(*given)
+        monkeypatch.setattr(keys, "find", search)
+        next(changes)()
+        return found
+
+    for wanted in (3, -1):
+        monkeypatch.setattr(keys, "find", interrupted)
+        assert table.find(ids[3]) == wanted
+
+
 @pytest.mark.parametrize(
     "id_of", [lambda i: i * 7919, lambda i: i, lambda i: f"id-{i}"], ids=["int", "dense", "string"]
 )

@@ -155,3 +155,16 @@ def test_bad_events_are_refused_with_a_head_as_without() -> None:
     errors: list[Any] = []
     assert pairs(index.match_batch([{"a": 1}, {"a": b"x"}, {"a": 2}], errors=errors)) == [(0, 0), (0, 1), (2, 1)]
     assert [row for row, _ in errors] == [1]
+
+
+def test_the_segment_of_a_head_serves_no_snapshot_before_its_deaths() -> None:
+    index = Index()
+    index.add_many([(0, "a = 1")])
+    for id in (1, 2):
+        index.add(id, "a = 1")
+    before = index._subscriptions.segments.snapshot
+    index.remove(1)
+    after = index._subscriptions.segments.snapshot
+    assert after.head_segment().rows.tolist() == [2]
+    assert before.head_segment().rows.tolist() == [1, 2]
+    assert after.head_segment() is before.head_segment()

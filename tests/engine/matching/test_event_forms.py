@@ -113,8 +113,24 @@ def test_an_event_that_takes_too_many_steps_is_collected(monkeypatch: pytest.Mon
     errors: list[tuple[int, RowError]] = []
     assert pairs(index.match_batch([{}, many, {}], errors=errors)) == [(0, 1), (2, 1)]
     assert [row for row, _ in errors] == [1]
-    with pytest.raises(LimitExceeded, match="event 1"):
-        index.match_batch([{}, many, {}])
+    for events in ([{}, many, {}], [{}, many, {}, {"l": b"x"}]):  # the last one is refused when it is read
+        with pytest.raises(LimitExceeded, match="event 1"):
+            index.match_batch(events)
+
+
+def test_a_row_that_is_bad_where_an_earlier_segment_does_not_look_is_refused_with_its_number() -> None:
+    """The first segment verifies a filter on the event, before the second one looks at its timestamps."""
+    index = Index(timestamps=["at"])
+    index.add_many([(0, r"a RLIKE '\bx\b'")])
+    index.add_many([(1, "at > TIMESTAMP '2026-01-01'")])
+    assert index.segments == 2
+    table = pa.table({"a": ["y", "x", "y", "x"], "at": ["2026-05-01", "2026-05-01", "2025-01-01", "never"]})
+    for threads in (1, 2):
+        with pytest.raises(EventError, match="event 3: at"):
+            index.match_batch(table, threads)
+        errors: list[tuple[int, RowError]] = []
+        assert pairs(index.match_batch(table, threads, errors)) == [(0, 1), (1, 0), (1, 1)]
+        assert [(row, error.row) for row, error in errors] == [(3, 3)]
 
 
 def test_a_stream_is_read_no_further_than_it_is_asked_for() -> None:

@@ -9,6 +9,7 @@ import pytest
 from whimbrel import Index
 from whimbrel.engine.access.kernel import LAST_EPOCH
 from whimbrel.engine.matching import workspace as module
+from whimbrel.model.errors import EventError
 
 
 def segments(index: Index, first: int, attributes: int, count: int = 40) -> None:
@@ -58,3 +59,17 @@ def test_events_are_counted_anew_after_very_many() -> None:
         workspace._epoch[0] = before
         assert [index.match({"a": [1, 2]}) for _ in range(3)] == [[0]] * 3
         assert workspace._epoch[0] == (before + 2) % LAST_EPOCH + 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_workspace_comes_back_from_a_bad_batch_and_from_one_that_nobody_finishes(threads: int) -> None:
+    index = Index()
+    index.add(1, "a = 1")
+    events = [{"a": 1}] * 100
+    for _ in range(5):
+        with pytest.raises(EventError):
+            index.match_batch([{"a": 1}, {"a": b"1"}], threads)
+        blocks = index.match_blocks(events, threads)
+        next(blocks)
+        blocks.close()
+    assert len(index._workspaces._all) == len(index._workspaces._free) <= threads + 1

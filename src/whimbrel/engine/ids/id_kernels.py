@@ -15,7 +15,11 @@ from typing import Any
 import numpy as np
 
 from whimbrel.compiled.array_types import Bytes, Int32s, Int64s, Integers
+from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import helper, kernel, quick_kernel
+
+PLACE_SHIFT = 32
+"""Bits of an entry in what a search returns; the place is above them."""
 
 
 @helper
@@ -34,12 +38,15 @@ def _is_dead(dead: Bytes, row: Any) -> bool:
 
 @quick_kernel
 def find_int(ids: Int64s, table: Int32s, seed: int, id: Any) -> Any:
-    """The place of an id in the hash table, or -1."""
+    """The entry of an id, and above PLACE_SHIFT bits its place in the hash table; or -1.
+
+    It is one number, because a change beside the search may give the place to another id.
+    """
     at = home_place(np.uint64(id) ^ np.uint64(seed), table.size)
     while table[at] != 0:
-        entry = table[at] - 1
+        entry = np.int64(table[at]) - 1
         if 0 <= entry < ids.size and ids[entry] == id:
-            return at
+            return (at << PLACE_SHIFT) | entry
         at = at + 1 if at + 1 < table.size else 0
     return -1
 
@@ -64,7 +71,7 @@ def enter_ints(ids: Int64s, table: Int32s, dead: Bytes, dense: int, base: int, s
             at = at + 1 if at + 1 < table.size else 0
         if taken:
             for undone in range(first, entry):
-                table[find_int(ids, table, seed, ids[undone])] = -1
+                table[find_int(ids, table, seed, ids[undone]) >> PLACE_SHIFT] = -1
             return entry
         table[at if removed < 0 else removed] = entry + 1
     return -1
@@ -97,7 +104,7 @@ def hash_text(text: Any, start: int, stop: int, seed: int) -> Any:
 
 
 @helper
-def is_same_text(text: Bytes, offsets: Int64s, entry: int, other: Any, start: int, stop: int) -> bool:
+def is_same_text(text: Bytes, offsets: Int64s, entry: Integer, other: Any, start: int, stop: int) -> bool:
     """Whether the text of an entry is `other[start:stop]`."""
     if not 0 <= entry < offsets.size - 1 or offsets[entry + 1] - offsets[entry] != stop - start:
         return False
@@ -109,11 +116,12 @@ def is_same_text(text: Bytes, offsets: Int64s, entry: int, other: Any, start: in
 
 @quick_kernel
 def find_string(text: Bytes, offsets: Int64s, table: Int32s, seed: int, id: Any) -> Any:
-    """The place of an id, as UTF-8, in the hash table, or -1."""
+    """The entry of an id, as UTF-8, and its place, as `find_int` returns them; or -1."""
     at = home_place(hash_text(id, 0, len(id), seed), table.size)
     while table[at] != 0:
-        if is_same_text(text, offsets, table[at] - 1, id, 0, len(id)):
-            return at
+        entry = np.int64(table[at]) - 1
+        if is_same_text(text, offsets, entry, id, 0, len(id)):
+            return (at << PLACE_SHIFT) | entry
         at = at + 1 if at + 1 < table.size else 0
     return -1
 
@@ -135,7 +143,8 @@ def enter_strings(text: Bytes, offsets: Int64s, table: Int32s, dead: Bytes, seed
             at = at + 1 if at + 1 < table.size else 0
         if taken:
             for undone in range(first, entry):
-                table[find_string(text, offsets, table, seed, text[offsets[undone] : offsets[undone + 1]])] = -1
+                found = find_string(text, offsets, table, seed, text[offsets[undone] : offsets[undone + 1]])
+                table[found >> PLACE_SHIFT] = -1
             return entry
         table[at if removed < 0 else removed] = entry + 1
     return -1

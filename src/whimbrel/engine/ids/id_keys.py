@@ -128,7 +128,7 @@ class IntKeys:
         return id - self.base if self.base <= id < self.base + self.dense else -1
 
     def find(self, table: Int32s, seed: int, id: int) -> int:
-        """The place of an id in the hash table, or -1."""
+        """The entry of an id and its place in the hash table, as `find_int` returns them; or -1."""
         return int(find_int(self._shown[0], table, seed, id))
 
     def name(self, row: int) -> int:
@@ -241,7 +241,7 @@ class StringKeys:
         return -1
 
     def find(self, table: Int32s, seed: int, id: bytes) -> int:
-        """The place of an id in the hash table, or -1."""
+        """The entry of an id and its place in the hash table, as `find_int` returns them; or -1."""
         return int(find_string(*self._shown, table, seed, id))
 
     def name(self, row: int) -> str:

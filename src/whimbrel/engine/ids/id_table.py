@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
+from whimbrel.engine.ids.id_kernels import PLACE_SHIFT
 from whimbrel.engine.ids.id_keys import Arrays, IntKeys, Rows, StringKeys, frozen, owned, with_capacity
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.subscription import Id, id_kind
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _KINDS = (None, "int64", "string")
 _PAGE = 1 << 16  # ids named at a time by an iteration
+_ENTRY = (1 << PLACE_SHIFT) - 1
 _IdBatch: TypeAlias = NDArray[np.int64] | Any  # Any stands for pa.LargeStringArray, which has no types
 
 
@@ -190,9 +192,8 @@ class IdTable:
         row = keys.run_row(raw)  # type: ignore[arg-type]
         if row >= 0 and not self._dead.item(row >> 3) >> (row & 7) & 1:
             return row, -1
-        table = self._lookup
-        place = keys.find(table, self._seed, raw)  # type: ignore[arg-type]
-        return (-1, -1) if place < 0 else (table.item(place) - 1 + keys.dense, place)
+        found = keys.find(self._lookup, self._seed, raw)  # type: ignore[arg-type]
+        return (-1, -1) if found < 0 else ((found & _ENTRY) + keys.dense, found >> PLACE_SHIFT)
 
     def _prepare(self, count: int) -> None:
         """Make the arrays writable and make capacity for more rows, before anything is appended."""

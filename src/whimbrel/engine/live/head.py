@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live.check_table import CheckTable
@@ -30,6 +31,14 @@ class HeadEntry:
     filter: Filter
 
 
+class BuiltHead(NamedTuple):
+    """The first `size` entries as a segment, without those that were dead at a version."""
+
+    size: int
+    version: int
+    segment: Segment
+
+
 class Head:
     """Entries in order of addition. One thread at a time appends; any number search, each among the first `size`.
 
@@ -42,10 +51,9 @@ class Head:
         """About the nanoseconds that searches spent on the head beyond what a segment would have cost them."""
         self.searched = 0
         """About the nanoseconds that searches spent on the head altogether."""
-        self.built: tuple[int, Segment] | None = None
-        """The first entries as a segment, and how many, if some search needed that."""
-        self._filing = threading.Lock()
-        self._filed: _Filed | None = None
+        self.built: BuiltHead | None = None
+        self._extending = threading.Lock()
+        self._tables: _HeadTables | None = None
 
     def search(self, size: int, event: AnyEvent, timestamps: Collection[str]) -> list[int]:
         """The rows of the first `size` entries that match an event; evaluates all their filters."""
@@ -68,17 +76,17 @@ class Head:
 
     def tables(self, segments: tuple[Segment, ...], size: int) -> Mapping[int, CheckTable]:
         """The tables of checks of the first `size` entries, by `id()` of their segment."""
-        filed = self._filed
-        if filed is None or filed.segments is not segments or filed.count < size:
-            with self._filing:
-                filed = self._filed
-                if filed is None or filed.segments is not segments:  # some were merged
-                    filed = self._filed = _Filed(segments)
-                filed.file(self.entries, size)
-        return filed.tables
+        found = self._tables
+        if found is None or found.segments is not segments or found.count < size:
+            with self._extending:
+                found = self._tables
+                if found is None or found.segments is not segments:  # some were merged
+                    found = self._tables = _HeadTables(segments)
+                found.extend(self.entries, size)
+        return found.tables
 
 
-class _Filed:
+class _HeadTables:
     """The tables of checks of the entries, in the ranks of some segments."""
 
     def __init__(self, segments: tuple[Segment, ...]) -> None:
@@ -86,7 +94,7 @@ class _Filed:
         self.count = 0
         self.tables: dict[int, CheckTable] = {}
 
-    def file(self, entries: list[HeadEntry], size: int) -> None:
+    def extend(self, entries: list[HeadEntry], size: int) -> None:
         """Add entries to the tables until they have `size`. Searches may run at the same time."""
         for number in range(self.count, size):
             entry = entries[number]

@@ -17,7 +17,7 @@ import numpy as np
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import FEW, leave_out_dead, sort_by_place
 from whimbrel.engine.live.check_table import CheckTable
-from whimbrel.engine.live.head import Head, HeadEntry
+from whimbrel.engine.live.head import BuiltHead, Head, HeadEntry
 from whimbrel.model.event import AnyEvent
 
 
@@ -74,18 +74,18 @@ class Snapshot:
         return frozenset(names.union(*(entry.filter.attributes for entry in self.head_entries())))
 
     def tables(self) -> Mapping[int, CheckTable]:
-        """The tables, by id of their segment, in which the head is filed."""
+        """The tables of checks of the head, by `id()` of the segment in whose ranks they are."""
         return self.head.tables(self.segments, self.head_size) if self.head_size and self.segments else {}
 
     def head_segment(self, sample: object = None) -> Segment:
-        """The head as a segment, which is kept with it."""
+        """The head as a segment, which is kept with it. It lacks the rows that were dead when it was made."""
         built = self.head.built
-        if built is None or built[0] != self.head_size:
+        if built is None or built.size != self.head_size or built.version > self.version:
             entries = list(self.head_entries())
             segment = Segment.of_filters([one.row for one in entries], [one.filter for one in entries], sample)
             segment.open()
-            built = self.head.built = self.head_size, segment
-        return built[1]
+            built = self.head.built = BuiltHead(self.head_size, self.version, segment)
+        return built.segment
 
     def search_head(self, event: AnyEvent, timestamps: Collection[str]) -> np.ndarray:
         """The living rows of the head that match an event; evaluates all filters."""

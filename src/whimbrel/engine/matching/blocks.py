@@ -1,8 +1,8 @@
 """Matching one event, and matching many: each thread encodes and matches units of the input, yielded in event order.
 
 One segment with nothing to leave out writes straight into the buffer of the workspace. Otherwise the rows of each
-segment are copied and kept_rows, then merged event by event. A unit with too many matches gives those of its first
-events, and the rest of it becomes a unit again.
+segment are copied, dead rows and those that fail verification are dropped (`kept_rows`), and the others are merged
+event by event. A unit with too many matches gives those of its first events, and the rest of it becomes a unit again.
 """
 
 from __future__ import annotations
@@ -114,10 +114,11 @@ def match_units(search: Search, units: Units, workspaces: Workspaces, threads: i
                     running.append((workspace, unit, pool.submit(match_unit, search, unit, workspace)))
                 if not running:
                     return
-                workspace, done, future = running.popleft()
+                workspace, done, future = running[0]  # still there if this fails, or if nobody asks for the next result
                 result = future.result()
                 rest = done.rest(_learnt(units, result))
                 yield result
+                running.popleft()
                 if rest is None:
                     free.append(workspace)
                 else:
@@ -147,9 +148,12 @@ def match_unit(search: Search, unit: Unit, workspace: Workspace) -> Matched:
         refused = {number: refused[number] for number in sorted(refused) if number < len(offsets) - 1}
         errors = [(unit.first + number, error.at_row(unit.first + number)) for number, error in refused.items()]
     except RowError as error:
-        if error.row is None or not unit.first:
+        if error.row is None:
             raise
-        raise error.at_row(error.row + unit.first) from error
+        before = unit.front(error.row) if error.row else None
+        while before is not None:  # events that can be read may be refused when filters are evaluated
+            before = before.rest(len(match_unit(search, before, workspace).offsets) - 1)
+        raise error.at_row(unit.first + error.row) from error
     if errors and not search.collects:
         raise errors[0][1]
     return Matched(*(without_refused(refused, (offsets, rows)) if refused else (offsets, rows)), errors)

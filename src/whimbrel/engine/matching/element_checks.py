@@ -43,7 +43,7 @@ class CoupledEntries(NamedTuple):
     elements: Int32s  # see `EncodedEvents.elements`
 
 
-class _Filed(NamedTuple):
+class _CheckArrays(NamedTuple):
     """The rows whose checks are made. Arrays are only appended to, or replaced by larger ones."""
 
     rows: Int32Matrix  # [r, 2]: the first conjunction of a row, and the one behind its last
@@ -57,9 +57,9 @@ class ElementChecks:
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self._places: dict[int, int] = {}
-        self._filed = _Filed(np.zeros((4, 2), np.int32), np.zeros((4, 3), np.int32), np.zeros((16, 4), np.int32))
+        self._arrays = _CheckArrays(np.zeros((4, 2), np.int32), np.zeros((4, 3), np.int32), np.zeros((16, 4), np.int32))
         self._used = [0, 0, 0]
-        self._filing = threading.Lock()
+        self._appending = threading.Lock()
 
     def decide(
         self,
@@ -71,21 +71,21 @@ class ElementChecks:
         """Whether rows[i] holds for event events[i]: FAILS, HOLDS or UNSURE."""
         places = np.array([self._place(row, filter_of) for row in rows], np.int64)
         out = np.empty(len(places), np.uint8)
-        decide_pairs(self._filed, places, np.asarray(events, np.int64), entries, out)
+        decide_pairs(self._arrays, places, np.asarray(events, np.int64), entries, out)
         return out
 
     def _place(self, row: int, filter_of: Callable[[int], Filter]) -> int:
         place = self._places.get(row)
         if place is None:
-            with self._filing:
+            with self._appending:
                 place = self._places.get(row)
                 if place is None:
-                    place = self._file(filter_of(row))
+                    place = self._append(filter_of(row))
                     self._places[row] = place
         return place
 
-    def _file(self, filter: Filter) -> int:
-        rows, conjunctions, checks = self._filed
+    def _append(self, filter: Filter) -> int:
+        rows, conjunctions, checks = self._arrays
         place, first, at = self._used
         for number, conjunction in enumerate(filter.conjunctions, first):
             found, is_exact = checks_of(self._dictionary, conjunction)
@@ -100,7 +100,7 @@ class ElementChecks:
             at = end
         rows = grown(rows, place + 1)
         rows[place] = first, first + len(filter.conjunctions)
-        self._filed = _Filed(rows, conjunctions, checks)
+        self._arrays = _CheckArrays(rows, conjunctions, checks)
         self._used = [place + 1, first + len(filter.conjunctions), at]
         return place
 
@@ -119,9 +119,9 @@ def element_checks(segment: Segment) -> ElementChecks:
 
 
 @kernel
-def decide_pairs(filed: _Filed, places: Int64s, events: Int64s, entries: CoupledEntries, out: Bytes) -> None:
-    """Write whether row places[i] of `filed` holds for event events[i]: FAILS, HOLDS or UNSURE."""
-    rows, conjunctions, checks = filed
+def decide_pairs(arrays: _CheckArrays, places: Int64s, events: Int64s, entries: CoupledEntries, out: Bytes) -> None:
+    """Write whether row places[i] of `arrays` holds for event events[i]: FAILS, HOLDS or UNSURE."""
+    rows, conjunctions, checks = arrays
     offsets, attrs, ranks, elements = entries
     longest = 0
     for i in range(places.size):

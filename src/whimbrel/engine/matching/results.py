@@ -21,7 +21,7 @@ from whimbrel.engine.live.head import EVALUATE_IN_BATCH_NS, EVALUATE_NS
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.array_rows import is_in, linked_rows, rows_within
 from whimbrel.engine.matching.element_checks import FAILS, UNSURE, CoupledEntries, element_checks
-from whimbrel.model.errors import LimitExceeded
+from whimbrel.model.errors import LimitExceeded, RowError
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
 from whimbrel.ranks.arrow import numbers
@@ -158,13 +158,24 @@ def _verify_rows(
     filters: FiltersByRow,
     refused: Refused,
 ) -> list[bool]:
-    """Whether the filter of each row matches its event. Events that take too many steps are put into `refused`."""
+    """Whether the filter of each row matches its event.
+
+    Events that take too many steps are put into `refused`, and those that are bad where this segment does not look.
+    """
     numbers = np.unique(of_event).tolist()
-    read = dict(zip(numbers, events(numbers), strict=True))
+    try:
+        read = dict(zip(numbers, events(numbers), strict=True))
+    except RowError:
+        read = {}
+        for number in numbers:
+            try:
+                (read[number],) = events([number])
+            except RowError as error:
+                refused.setdefault(number, error)
 
     def holds(row: int, number: int) -> bool:
         try:
-            return filters.verify(row, read[number])
+            return number in read and filters.verify(row, read[number])
         except LimitExceeded as error:
             refused.setdefault(number, error)
             return False

@@ -1,7 +1,7 @@
 """Batches of an index that has a schema: events of any form, checked and in codes.
 
-A table is checked as it is (`typed_events`), flat objects and JSON texts become one (`typed_objects`). All others are
-read one by one, by the rules themselves, which find every violation of an invalid event.
+A table is checked as it is, flat objects and JSON texts become one (`typed_events`). All others are read one by one, by
+the rules themselves, which find every violation of an invalid event.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from whimbrel.engine.matching.event_forms import (
     ObjectEvents,
     TableSource,
 )
-from whimbrel.engine.matching.typed_events import coded_table
-from whimbrel.engine.matching.typed_objects import coded_objects
+from whimbrel.engine.matching.typed_events import coded_objects, coded_table
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import Event
 from whimbrel.ranks.encoding.encoded_events import EncodedEvents, interleaved
