@@ -124,6 +124,8 @@ def _run(seed: int, directory: Path, seconds: float) -> int:
         reader.start()
     try:
         _write(history, world, directory, seconds)
+        while not reads and not stop.is_set():  # on a slow machine
+            time.sleep(0.01)
     finally:
         stop.set()
         for reader in readers:
