@@ -30,8 +30,6 @@ Uint64Matrix: TypeAlias = Annotated[NDArray[np.uint64], MATRIX]
 FloatMatrix: TypeAlias = Annotated[NDArray[np.float64], MATRIX]
 ByteMatrix: TypeAlias = Annotated[NDArray[np.uint8], MATRIX]
 Float32Matrix: TypeAlias = Annotated[NDArray[np.float32], MATRIX]
-BoolMatrix: TypeAlias = Annotated[NDArray[np.bool_], MATRIX]
-Uint32Matrix: TypeAlias = Annotated[NDArray[np.uint32], MATRIX]
 
 
 def element_and_dimensions(annotation: object) -> tuple[np.dtype[Any], int]:

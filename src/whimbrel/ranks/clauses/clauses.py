@@ -26,6 +26,8 @@ VERIFY, SHARED = 1, 2
 
 ALTERNATIVES = 64
 """A conjunction is split into at most so many alternatives for null and missing; with more it is verified instead."""
+ALL_ALTERNATIVES = 4_096
+"""A filter of many conjunctions has fewer alternatives for each, so that all of them are at most so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ class Clauses:
     dictionary: Dictionary = field(default_factory=lambda: Dictionary({}, DictionaryMeta([])))
 
 
-def split(conjunction: Conjunction) -> tuple[list[list[ValueItem]], bool]:
-    """Split a conjunction into alternatives, each a list of items; and whether the filter must be verified.
+def split(conjunction: Conjunction, most: int = ALTERNATIVES) -> tuple[list[list[ValueItem]], bool]:
+    """Split a conjunction into at most so many alternatives, each a list of items; tell if its filter must be verified.
 
     A constraint that admits missing or null *or* some values is two alternatives.
     """
@@ -72,7 +74,7 @@ def split(conjunction: Conjunction) -> tuple[list[list[ValueItem]], bool]:
         fragments = fragments_of(constraint) if constraint.include or constraint.exclude else None
         verify = verify or (fragments is not None and not fragments.is_exact)
         choices = _alternatives(name, constraint, fragments)
-        if len(alternatives) * len(choices) > ALTERNATIVES:
+        if len(alternatives) * len(choices) > most:
             verify = True
             continue
         alternatives = [items + choice for items in alternatives for choice in choices]

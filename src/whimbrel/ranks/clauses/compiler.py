@@ -16,7 +16,19 @@ from msgspec.structs import replace
 from whimbrel.compiled.array_types import Bytes, Int32s, Int64s
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.filter import Filter
-from whimbrel.ranks.clauses.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, ValueItem, split
+from whimbrel.ranks.clauses.clauses import (
+    ALL_ALTERNATIVES,
+    ALTERNATIVES,
+    NO_RANGE,
+    NO_SET,
+    RANGE,
+    SET,
+    SHARED,
+    VERIFY,
+    Clauses,
+    ValueItem,
+    split,
+)
 from whimbrel.ranks.dictionary import Dictionary, source_names
 from whimbrel.ranks.dictionary_builder import Constants, build_dictionary
 from whimbrel.ranks.patterns.pattern_trie import build_tries
@@ -145,7 +157,9 @@ class FilterSource:
                 self._add(row, filter)
 
     def _add(self, row: int, filter: Filter) -> None:
-        alternatives = [(items, verify) for c in filter.conjunctions for found, verify in [split(c)] for items in found]
+        most = min(ALTERNATIVES, max(1, ALL_ALTERNATIVES // max(1, len(filter.conjunctions))))
+        splits = (split(conjunction, most) for conjunction in filter.conjunctions)
+        alternatives = [(items, verify) for found, verify in splits for items in found]
         shared = SHARED if len(alternatives) > 1 else 0
         for items, verify in alternatives:
             self._conjunctions.append((row, shared | (VERIFY if verify else 0), items))
@@ -222,7 +236,7 @@ def _chosen(
 
 
 @kernel
-def set_masks(start: Int64s, low: Int32s, high: Int32s) -> np.ndarray:  # pragma: no cover
+def set_masks(start: Int64s, low: Int32s, high: Int32s) -> np.ndarray:
     """A mask of 32 bits for each set, by which a kernel rules out most ranks without reading the set."""
     masks = np.full(start.size - 1, -1, np.int32)
     for s in range(start.size - 1):
@@ -238,9 +252,7 @@ def set_masks(start: Int64s, low: Int32s, high: Int32s) -> np.ndarray:  # pragma
 
 
 @kernel
-def number_sets(
-    start: Int64s, low: Int32s, high: Int32s, table: Int32s, number: Int32s, first: Int32s
-) -> int:  # pragma: no cover
+def number_sets(start: Int64s, low: Int32s, high: Int32s, table: Int32s, number: Int32s, first: Int32s) -> int:
     """Number the sets, equal ones alike; write the first set of each number to `first`; return how many numbers.
 
     `table` is a hash table of zeros with at least twice as many places as there are sets.

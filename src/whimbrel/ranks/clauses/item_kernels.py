@@ -50,7 +50,7 @@ class RankArrays(NamedTuple):
 
 
 @helper
-def _end(pool: int, at: int, step: int, a: int, ranks: RankArrays) -> tuple[Integer, Integer]:  # pragma: no cover
+def _end(pool: int, at: int, step: int, a: int, ranks: RankArrays) -> tuple[Integer, Integer]:
     """Where the ranks of one end of a range begin in the pools, and what to add to each; or -1 and a constant rank."""
     if pool == BLOCK_END:
         return np.int64(-1), ranks.first[a, at] + step
@@ -58,7 +58,7 @@ def _end(pool: int, at: int, step: int, a: int, ranks: RankArrays) -> tuple[Inte
 
 
 @helper
-def _sort(points: Int32s, n: int) -> None:  # pragma: no cover
+def _sort(points: Int32s, n: int) -> None:
     """Shell sort of the first n points: most lists are short, and NumPy's sort takes seconds to compile."""
     gap = 1
     while gap < n // 3:
@@ -75,7 +75,7 @@ def _sort(points: Int32s, n: int) -> None:  # pragma: no cover
 
 
 @inlined
-def _put(sets: SetBuffer, at: Integer, low: Integer, high: Integer) -> Integer:  # pragma: no cover
+def _put(sets: SetBuffer, at: Integer, low: Integer, high: Integer) -> Integer:
     """Write an interval unless it is empty; return the next place."""
     sets.low[at], sets.high[at] = low, high
     return at + 1 if low <= high else at
@@ -89,7 +89,7 @@ def _write_span(
     ranks: RankArrays,
     items: Int32Matrix,
     sets: SetBuffer,
-) -> None:  # pragma: no cover
+) -> None:
     """Write the interval of a range, or all outside it, for every use of a descriptor."""
     what, a = descriptor[0], descriptor[1]
     low_from, low_more = _end(descriptor[5], descriptor[6], descriptor[7], a, ranks)
@@ -113,7 +113,7 @@ def _write_span(
 def _write_list(
     descriptor: Int64s, uses: UseArrays, members: Int64Matrix, start: Int64s, ranks: RankArrays,
     items: Int32Matrix, sets: SetBuffer, points: Int32s,
-) -> None:  # fmt: skip  # pragma: no cover
+) -> None:  # fmt: skip
     """Write the items of a list, or of all but a list, for every use of a descriptor; `points` is scratch."""
     what, a, kind, first, n = descriptor[0], descriptor[1], descriptor[5], descriptor[6], descriptor[7]
     is_ragged = descriptor[4] >= 0
@@ -153,7 +153,7 @@ def _write_list(
 def write_items(
     descriptors: Int64Matrix, uses: UseArrays, members: Int64Matrix, start: Int64s, ranks: RankArrays,
     items: Int32Matrix, sets: SetBuffer, longest: int,
-) -> None:  # fmt: skip  # pragma: no cover
+) -> None:  # fmt: skip
     """Write the items of every use of a term from `start[use]` on, and the sets that they name.
 
     A descriptor has: what to do, the attribute, its first use and the number of uses, its first length or -1. For a
@@ -191,7 +191,7 @@ class Combined(NamedTuple):
 def combine(
     rows: Int64s, counts: Int32s, uses: Int64s, start: Int64s, given: Int32Matrix, sets: SetBuffer,
     attributes: int, most: int, out: Combined,
-) -> tuple[int, int, int]:  # fmt: skip  # pragma: no cover
+) -> tuple[int, int, int]:  # fmt: skip
     """Combine the items of the uses of each conjunction; drop conjunctions that nothing satisfies.
 
     Conjunctions of one row, at most `most`, are adjacent. Returns the numbers of conjunctions, items and always true

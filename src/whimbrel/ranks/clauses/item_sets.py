@@ -47,7 +47,7 @@ class SetBuffer(NamedTuple):
 
 
 @inlined
-def stored(kind: int, sets: SetBuffer, end: Integer) -> Item:  # pragma: no cover
+def stored(kind: int, sets: SetBuffer, end: Integer) -> Item:
     """Make an item of the intervals behind the used ones, up to `end`: a range if there is one, else a new set."""
     count, begin = sets.used[0], sets.used[1]
     if end == begin + 1:
@@ -60,15 +60,13 @@ def stored(kind: int, sets: SetBuffer, end: Integer) -> Item:  # pragma: no cove
 
 
 @helper
-def _size(kind: Integer, low: Integer, sets: SetBuffer) -> Integer:  # pragma: no cover
+def _size(kind: Integer, low: Integer, sets: SetBuffer) -> Integer:
     """The number of intervals of an item."""
     return sets.start[low + 1] - sets.start[low] if kind & 1 else np.int64(1)
 
 
 @helper
-def _interval(
-    kind: int, low: int, high: int, i: Integer, sets: SetBuffer
-) -> tuple[Integer, Integer]:  # pragma: no cover
+def _interval(kind: int, low: int, high: int, i: Integer, sets: SetBuffer) -> tuple[Integer, Integer]:
     """Interval i of an item."""
     if kind & 1:
         return np.int64(sets.low[sets.start[low] + i]), np.int64(sets.high[sets.start[low] + i])
@@ -76,9 +74,7 @@ def _interval(
 
 
 @inlined
-def join(
-    items: ItemArrays, j: int, other: Item, is_union: bool, sets: SetBuffer, given: int
-) -> bool:  # pragma: no cover
+def join(items: ItemArrays, j: int, other: Item, is_union: bool, sets: SetBuffer, given: int) -> bool:
     """Intersect item j with another item of its attribute, or unite them; False if there is no space for a set.
 
     This function made the sets behind the first `given` ones, each for one item. If the last one is that of item j, the
@@ -127,7 +123,7 @@ def join(
 
 
 @inlined
-def _are_equal(items: ItemArrays, j: int, k: int, sets: SetBuffer) -> bool:  # pragma: no cover
+def _are_equal(items: ItemArrays, j: int, k: int, sets: SetBuffer) -> bool:
     """Whether two items of one attribute are the same test."""
     kind, low, other = items.kind[j], items.low[j], items.low[k]
     if kind != items.kind[k]:
@@ -144,7 +140,7 @@ def _are_equal(items: ItemArrays, j: int, k: int, sets: SetBuffer) -> bool:  # p
 @inlined
 def _unite_two(
     items: ItemArrays, begin: Int64s, size: Int64s, earlier: int, later: int, sets: SetBuffer, given: int
-) -> int:  # pragma: no cover
+) -> int:
     """Unite two conjunctions if they differ in at most one set of values: the later one then has no items.
 
     Returns 1 if they were united, else 0; -1 if there is no space for a set.
@@ -169,9 +165,7 @@ def _unite_two(
 
 
 @inlined
-def unite(
-    items: ItemArrays, begin: Int64s, size: Int64s, keys: Int64s, n: int, sets: SetBuffer, given: int
-) -> bool:  # pragma: no cover
+def unite(items: ItemArrays, begin: Int64s, size: Int64s, keys: Int64s, n: int, sets: SetBuffer, given: int) -> bool:
     """Unite conjunctions that differ in one set of values; False if there is no space for a set.
 
     First adjacent ones are united, then every second of the rest, and so on: a long OR of values of one attribute costs
