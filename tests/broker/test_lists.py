@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from whimbrel.broker.lists import Run, RunSet, event_ids, run_set
 from whimbrel.broker.lists.event_ids import EventIds
+from whimbrel.broker.lists.lost_keys import LostKeys
 from whimbrel.log import LogReader, LogWriter
 
 GROUPS = st.lists(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 5), max_size=4), max_size=5))
@@ -54,6 +56,7 @@ def test_every_key_has_its_offsets(groups: list[list[list[int]]], step: str, sea
                 behind = [offset for offset in offsets if offset > after]
                 assert runs.find(key, after).tolist() == behind
                 assert runs.find(key, after, 2).tolist() == behind[:2]
+                assert runs.count(key, after) == len(behind)
         assert runs.find(77777).tolist() == []
         keys = np.array([*expected, 77777, -1, 0], np.int64)
         for run in runs.runs:
@@ -121,6 +124,85 @@ def test_a_merge_that_has_much_to_do_leaves_no_run_between_files(
     assert runs.sealed >= 2 * run_set.FAN
     runs.flush()
     assert {key: runs.find(key).tolist() for key in expected} == expected
+
+
+def test_what_is_in_memory_lies_behind_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash a file behind a run in memory would be of no use: all since that run is read from the log again."""
+    monkeypatch.setattr(run_set, "SEAL_ENTRIES", 1_000)
+    monkeypatch.setattr(run_set, "FULL_PAIRS", 1_000)
+    runs = RunSet(tmp_path, 0)
+    expected: dict[int, list[int]] = {}
+    large, smaller = [list(range(100))] * 9, [list(range(20))] * 8
+    for group in [large, *[smaller] * run_set.FAN, [[5]]]:  # the smaller ones become a full one
+        add(runs, group, expected)
+        runs.merge()
+    assert runs.sealed == runs.end - 1
+    assert {key: runs.find(key).tolist() for key in expected} == expected
+    again = RunSet(tmp_path, runs.end)
+    assert again.end == runs.sealed
+
+
+def test_a_full_run_that_comes_during_a_merge_goes_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_set, "FULL_PAIRS", 40)
+    runs = RunSet(tmp_path, 0)
+    expected: dict[int, list[int]] = {}
+    coming = [[list(range(50))], *[[list(range(8))]] * run_set.FAN]  # a full run, and others that become one
+    merged = Run.merged
+
+    def merge_slowly(old: Sequence[Run], digests: bool = False) -> Run:
+        while coming:
+            add(runs, coming.pop(0), expected)
+        return merged(old, digests)
+
+    for _ in range(run_set.FAN):
+        add(runs, [[7]], expected)
+    monkeypatch.setattr(Run, "merged", merge_slowly)
+    runs.merge()
+    assert runs.sealed == runs.end == 2 * run_set.FAN + 1 and not runs.needs_merge()
+    assert {key: runs.find(key).tolist() for key in expected} == expected
+
+
+def test_full_runs_that_wait_together_are_written_in_bounded_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_set, "FULL_PAIRS", 10)
+    runs = RunSet(tmp_path, 0)
+    for _ in range(5 * run_set.FAN):
+        add(runs, [list(range(10))], {})
+    runs.merge()
+    assert runs.sealed == runs.end
+    assert [len(run.places) for run in runs.runs] == [10 * run_set.FAN] * 5
+
+
+def test_runs_of_many_entries_that_match_little_are_merged_no_more(tmp_path: Path) -> None:
+    """A run numbers its entries with 32 bits."""
+    runs = RunSet(tmp_path, 0)
+    for end in range(run_set.FULL_ENTRIES // 2, 12 << 30, run_set.FULL_ENTRIES // 2):
+        runs.add(end, np.array([1], np.int64), np.array([end - 1], np.int64))
+        runs.merge()
+    assert len(runs.find(1)) == len(range(run_set.FULL_ENTRIES // 2, 12 << 30, run_set.FULL_ENTRIES // 2))
+    assert len(runs.runs) < 3 * run_set.FAN
+
+
+def test_a_key_that_loses_its_offsets_is_known_to_have_lost_them_all_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Truncation drops the run between two looks of a reader."""
+    runs = RunSet(tmp_path, 0)
+    add(runs, [[1]] * 5, {})
+    runs.flush()
+    add(runs, [[2]] * 5, {})
+    runs.flush()
+
+    def last_of(lost: LostKeys, key: int) -> int:
+        monkeypatch.undo()
+        found = lost.last_of(key)
+        runs.truncate(5)
+        return found
+
+    monkeypatch.setattr(LostKeys, "last_of", last_of)
+    runs._floor = 5  # it is raised first
+    assert runs.has_lost(1, -1)
 
 
 def test_runs_beyond_the_log_and_damaged_ones_are_made_anew(tmp_path: Path) -> None:
@@ -214,6 +296,7 @@ def test_what_keys_have_lost_is_known_where_entries_bring_the_matches_of_older_e
             lost = [offset for offset in expected.get(key, []) if offset < floor]
             assert copied.last_of(key) == max(lost, default=-1)
             assert runs.find(key).tolist() == [offset for offset in expected.get(key, []) if offset >= floor]
+            assert runs.count(key, -1) == len(runs.find(key))
             for after in range(-1, runs.end):
                 assert runs.has_lost(key, after) == any(offset > after for offset in lost), (key, after)
 

@@ -73,7 +73,7 @@ class MessageReader:
                 messages = self._rendered(zip(rows, found, strict=False), subscription, after, limit)
                 if messages or not rows:
                     return messages, complete
-                behind = rows[-1][0]  # these entries mean nothing behind the cursor
+                behind = rows[-1][0]  # all messages of these entries lie before the cursor
         except BelowFloor as error:  # truncated meanwhile
             raise Truncated(behind, error.floor) from None
 
@@ -140,7 +140,7 @@ class MessageReader:
     def lag(self, subscription: StoredSubscription, after: int) -> int:
         """Count the messages behind `after`, without matches that are older than the subscription."""
         return sum(
-            len(self._lists.find(number, after))
+            self._lists.count(number, after)
             for number, until in self._store.versions(subscription.id)
             if number >= subscription.first and (until is None or until > after)
         )

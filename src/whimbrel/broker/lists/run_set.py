@@ -1,17 +1,17 @@
 """A set of runs that grows with the log: new groups in memory, sealed runs in files, neighbours merged behind.
 
 Runs cover the log from its floor on without gaps. As in a log-structured merge tree, every FAN neighbours of about the
-same size become one, so that a search looks at some FAN runs per level. Runs of FULL_PAIRS are merged no more, which
-bounds the memory of a merge; a search looks at one of them per million pairs or more. When the log is truncated, runs
-below the floor are dropped; a run across the floor hides its part below.
+same size become one, so that a search looks at some FAN runs per level. Full runs are merged no more, which bounds the
+memory of a merge; a search looks at one of them per million pairs or more. What is in memory lies behind all files:
+after a crash a file behind a run that was lost would be of no use. When the log is truncated, runs below the floor are
+dropped; a run across the floor hides its part below.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,8 @@ SEAL_ENTRIES = 1 << 14
 """Log entries from which on a run is kept in a file. A restart after a crash reads a few times as many from the log."""
 FULL_PAIRS = 1 << 20
 """Pairs from which on a run stays as it is. A merge takes FAN times as many at most, some 0.5 GB for a moment."""
+FULL_ENTRIES = 1 << 28
+"""Log entries from which on a run stays as it is, however few pairs it has: FAN of them still fit into one `Run`."""
 _SUFFIX = ".run"
 
 
@@ -63,7 +65,7 @@ class RunSet:
         """The offset up to which the runs are in files."""
         reached = self._floor
         for run in self._runs:
-            if not self._path(run).exists():
+            if not run.in_file:
                 break
             reached = run.end
         return reached
@@ -89,26 +91,29 @@ class RunSet:
     def find(self, key: int, after: int = -1, limit: int | None = None) -> NDArray[np.int64]:
         """The offsets of a key above `after` and not below the floor, ascending, at most `limit`."""
         after = max(after, self._floor - 1)
-        found: list[NDArray[np.int64]] = []
-        count = 0
+        found = [np.zeros(0, np.int64)]
+        left = limit
         for run in self._runs:
-            if run.end > after + 1 and len(part := run.find(key, after)):
+            if left == 0:
+                break
+            if run.end > after + 1 and len(part := run.find(key, after, left)):
                 found.append(part)
-                count += len(part)
-                if limit is not None and count >= limit:
-                    break
-        if not found:
-            return np.zeros(0, np.int64)
-        joined = found[0] if len(found) == 1 else np.concatenate(found)
-        return joined if limit is None else joined[:limit]
+                left = None if left is None else left - len(part)
+        return np.concatenate(found)
+
+    def count(self, key: int, after: int) -> int:
+        """How many offsets of a key lie above `after` and not below the floor. Costs a search per run."""
+        after = max(after, self._floor - 1)
+        return sum(run.count_of(key, after) for run in self._runs if run.end > after + 1)
 
     def has_lost(self, key: int, after: int) -> bool:
         """Whether a reader at `after` has missed offsets of a key, because truncation deleted their entries."""
+        runs = self._runs  # read first: a run that is dropped meanwhile has its keys among the lost ones by then
         floor = self._floor
         if self._lost.last_of(key) > after:
             return True
-        across = (run for run in self._runs if run.base < floor)
-        return any(len(found := run.find(key, after)) and found[0] < floor for run in across)
+        across = (run for run in runs if run.base < floor)
+        return any(found < floor for run in across for found in run.find(key, after, 1))
 
     def truncate(self, floor: int) -> None:
         """Drop the runs below `floor`, where the log starts now. `sealed` must have reached it."""
@@ -134,34 +139,34 @@ class RunSet:
 
     def needs_merge(self) -> bool:
         """Whether `merge` has something to do; cheap."""
-        return _mergeable(self._runs) is not None or self._has_full_in_memory()
+        runs = self._runs
+        return _has_full_in_memory(runs) or _mergeable(runs) is not None
 
     def merge(self) -> None:
         """Merge neighbours until no level has FAN runs, and write full runs to files. Call it in the background."""
         with self._merging:
-            if self._has_full_in_memory():
-                self._write_all()
-            while (span := _mergeable(self._runs)) is not None:
-                self._replace(self._runs[slice(*span)])
+            while True:
+                runs = self._runs
+                if _has_full_in_memory(runs):
+                    self._write(runs)
+                elif (span := _mergeable(runs)) is None:
+                    return
+                elif self._replace(runs[slice(*span)]).in_file:
+                    self._write(runs[: span[0]])
 
     def flush(self) -> None:
         """Write what is in memory to files: after a restart nothing is read from the log."""
         with self._merging:
-            self._write_all()
+            self._write(self._runs)
 
-    def _write_all(self) -> None:
-        """Write the runs in memory to files. Neighbours become one; a run in a file may stand between them."""
-        for is_saved, neighbours in groupby(self._runs, lambda run: self._path(run).exists()):
-            if not is_saved:
-                self._replace(list(neighbours), seal=True)
+    def _write(self, runs: Sequence[Run]) -> None:
+        """Write those of some runs that are in memory to files. Neighbours become one."""
+        for neighbours in _in_memory(runs):
+            self._replace(neighbours, seal=True)
 
-    def _has_full_in_memory(self) -> bool:
-        """Whether a full run, which no merge will write, is in memory. They are written in order: the newest tells."""
-        newest = next((run for run in reversed(self._runs) if _is_full(run)), None)
-        return newest is not None and not self._path(newest).exists()
-
-    def _replace(self, old: Sequence[Run], seal: bool = False) -> None:
-        new = Run.merged(old, self._digests)
+    def _replace(self, old: Sequence[Run], seal: bool = False) -> Run:
+        """Replace neighbours by one run, in a file if it is large or to `seal`, and return it."""
+        new = Run.merged(old, self._digests) if len(old) > 1 else old[0]
         if seal or new.end - new.first >= SEAL_ENTRIES or _is_full(new):
             new = new.save(self._path(new))
         with self._swap:
@@ -170,6 +175,7 @@ class RunSet:
         for run in old:
             if (run.first, run.end) != (new.first, new.end):
                 self._path(run).unlink(missing_ok=True)
+        return new
 
     def _path(self, run: Run) -> Path:
         return self._directory / f"{run.first:020d}-{run.end:020d}{_SUFFIX}"
@@ -214,13 +220,35 @@ def _level(run: Run) -> int:
 
 
 def _is_full(run: Run) -> bool:
-    return len(run.places) >= FULL_PAIRS
+    return len(run.places) >= FULL_PAIRS or run.end - run.first >= FULL_ENTRIES
+
+
+def _has_full_in_memory(runs: Sequence[Run]) -> bool:
+    """Whether a full run, which no merge would write, is in memory."""
+    return any(_is_full(run) and not run.in_file for run in runs)
+
+
+def _in_memory(runs: Sequence[Run]) -> Iterator[Sequence[Run]]:
+    """The runs in memory, neighbours together as far as they can be merged; a run in a file may stand between them."""
+    start = 0
+    for at in range(1, len(runs) + 1):
+        if at == len(runs) or runs[at].in_file != runs[start].in_file or _is_too_large(runs[start : at + 1]):
+            if not runs[start].in_file:
+                yield runs[start:at]
+            start = at
+
+
+def _is_too_large(runs: Sequence[Run]) -> bool:
+    """Whether one run of these neighbours would have more pairs or entries than FAN full runs."""
+    too_many = sum(len(run.places) for run in runs) > FAN * FULL_PAIRS
+    return too_many or runs[-1].end - runs[0].first > FAN * FULL_ENTRIES
 
 
 def _mergeable(runs: Sequence[Run]) -> tuple[int, int] | None:
     """The newest FAN or more neighbours, none of a higher level than the last, as (start, stop), or None.
 
-    Full runs are left alone.
+    Full runs are left alone. Where the neighbours are too large together, the newest of them wait: older ones, before
+    the full run that comes of this, would wait for ever.
     """
     stop = len(runs)
     level = 0
@@ -230,10 +258,8 @@ def _mergeable(runs: Sequence[Run]) -> tuple[int, int] | None:
         while start > 0 and _level(runs[start - 1]) <= level and not _is_full(runs[start - 1]):
             start -= 1
         if stop - start >= FAN:
-            pairs = sum(len(run.places) for run in runs[start:stop])
-            while pairs > FAN * FULL_PAIRS and stop - start > FAN:
-                stop -= 1  # the newest wait: older ones, before the full run that comes of this, would wait for ever
-                pairs -= len(runs[stop].places)
+            while stop - start > FAN and _is_too_large(runs[start:stop]):
+                stop -= 1
             return start, stop
         stop = start
     return None

@@ -34,6 +34,7 @@ class Run(NamedTuple):
     places: NDArray[np.uint32]
     bitmap: NDArray[np.uint64]
     base: int
+    in_file: bool = False
 
     @classmethod
     def of(
@@ -70,15 +71,21 @@ class Run(NamedTuple):
         found: NDArray[np.int64] = maybe[self.keys[places] == keys[maybe]]
         return found
 
-    def find(self, key: int, after: int = -1) -> NDArray[np.int64]:
-        """The offsets of a key above `after`, ascending."""
+    def find(self, key: int, after: int = -1, limit: int | None = None) -> NDArray[np.int64]:
+        """The offsets of a key above `after`, ascending, at most `limit`."""
+        return self._places_of(key, after)[:limit].astype(np.int64) + self.base
+
+    def count_of(self, key: int, after: int) -> int:
+        """How many offsets of a key lie above `after`. Costs two searches, however many there are."""
+        return len(self._places_of(key, after))
+
+    def _places_of(self, key: int, after: int) -> NDArray[np.uint32]:
+        """The offsets of a key above `after`, as they are stored: relative to `base`."""
         place = int(np.searchsorted(self.keys, key))
         if place == len(self.keys) or self.keys[place] != key:
-            return np.zeros(0, np.int64)
+            return self.places[:0]
         places = self.places[self.starts[place] : self.starts[place + 1]]
-        if after >= self.base:
-            places = places[np.searchsorted(places, after - self.base, "right") :]
-        return places.astype(np.int64) + self.base
+        return places[np.searchsorted(places, after - self.base, "right") :] if after >= self.base else places
 
     def below(self, end: int) -> Run:
         """The part of the run that lies below an offset."""
@@ -100,7 +107,7 @@ class Run(NamedTuple):
         bitmap = arrays.get("bitmap", np.zeros(0, np.uint64))  # files of former versions have none
         first, end = meta["first"], meta["end"]
         base = meta.get("base", first)  # nor have they a base
-        return cls(first, end, arrays["keys"], arrays["starts"], arrays["places"], bitmap, base)
+        return cls(first, end, arrays["keys"], arrays["starts"], arrays["places"], bitmap, base, in_file=True)
 
 
 def _high_bits(keys: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
