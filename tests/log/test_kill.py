@@ -23,7 +23,7 @@ from tests.log.test_kill import content
 
 path, run = sys.argv[1], int(sys.argv[2])
 draw = random.Random(run)
-writer = LogWriter(path, group_rows=draw.choice([1, 16, 4096]), group_ms=draw.choice([0, 0, 2]))
+writer = LogWriter(path, group_rows=draw.choice([1, 16, 4096]))
 while True:
     entries = [content(writer.end + place) for place in range(draw.choice([1, 1, 7, 300]))]
     if draw.random() < 0.5:

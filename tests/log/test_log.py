@@ -124,7 +124,7 @@ def test_a_commit_is_synced_to_disk(tmp_path: Path) -> None:
 
 
 def test_entries_given_together_stay_together_above_the_size_of_a_group(tmp_path: Path) -> None:
-    with LogWriter(tmp_path, group_rows=10, group_ms=5) as writer, LogReader(tmp_path) as reader:
+    with LogWriter(tmp_path, group_rows=10) as writer, LogReader(tmp_path) as reader:
         futures = [writer.append_many([(b"x", None)] * 25) for _ in range(20)]
         seen = set()
         while not all(future.done() for future in futures):
@@ -152,16 +152,6 @@ def test_rows_of_several_kinds_are_appended_together_and_picked_one_by_one(tmp_p
             reader.pick([20, 9])
         with pytest.raises(BeyondEnd):
             reader.pick([50])
-
-
-def test_a_group_waits_for_others_as_long_as_it_may(tmp_path: Path) -> None:
-    with LogWriter(tmp_path, group_rows=2, group_ms=60_000) as writer:
-        first = writer.append(b"a")
-        assert not first.done()  # alone it would wait for a minute
-        second = writer.append(b"b")
-        assert (first.result(10), second.result(10)) == (0, 1)
-        third = writer.append(b"c")
-    assert third.result(0) == 2  # closing ends the wait
 
 
 def test_callers_wait_when_too_much_is_pending_and_nothing_is_lost(tmp_path: Path) -> None:

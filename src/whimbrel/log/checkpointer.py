@@ -1,4 +1,4 @@
-"""Checkpoints of the log's file: SQLite's write-ahead log is copied into the database beside the writer, not by it.
+"""Checkpoints of the log's file: a thread beside the writer copies SQLite's write-ahead log into the database.
 
 A commit appends to the write-ahead log and syncs it; that is all an acknowledgement needs. If the writer also copied
 the pages to the database and synced that, some commits would take many times as long as others. So a thread with a
@@ -16,7 +16,7 @@ from pathlib import Path
 from whimbrel.log import file
 
 PASS_BYTES = 4 << 20
-"""What is written before the next pass copies it."""
+"""Bytes that are written before the next pass copies them."""
 LONG_PAGES = 8_192
 """Pages (of 4 KiB) from which on the write-ahead log is to start over."""
 _COMMIT_BYTES = 8 << 10  # pages that a commit writes again, whatever its size

@@ -36,21 +36,14 @@ def match_events(index: Index, events: list[bytes]) -> MatchedNumbers:
         numbers.append(np.asarray(index.ids(rows), np.int64))
     ends = np.cumsum(np.concatenate(counts), dtype=np.int64)
     matched = MatchedNumbers(np.concatenate((np.zeros(1, np.int64), ends)), np.concatenate(numbers), dict(refused))
-    return sorted_lists(matched)
+    low = matched.numbers.min(initial=0)
+    _, ordered = sort_pairs(rows_of_pairs(matched), matched.numbers - low)
+    return matched._replace(numbers=ordered + low)
 
 
 def rows_of_pairs(matched: MatchedNumbers) -> Numbers:
     """For each pair, the row of its event."""
     return np.repeat(np.arange(len(matched.offsets) - 1), np.diff(matched.offsets))
-
-
-def sorted_lists(matched: MatchedNumbers) -> MatchedNumbers:
-    """Sort the numbers of each event."""
-    if not len(matched.numbers):
-        return matched
-    low = matched.numbers.min()
-    _, numbers = sort_pairs(rows_of_pairs(matched), matched.numbers - low)
-    return MatchedNumbers(matched.offsets, numbers + low, matched.errors)
 
 
 def keep_pairs(matched: MatchedNumbers, kept: NDArray[np.bool_]) -> MatchedNumbers:

@@ -16,7 +16,9 @@ _ROWS = "SELECT offset, time, kind, event, matches, checksum FROM entry"
 _ONE, _RANGE = f"{_ROWS} WHERE offset = ?", f"{_ROWS} WHERE offset >= ? AND offset < ? ORDER BY offset"
 _UNMATCHED = f"FROM entry WHERE kind = {file.EVENT} AND matches IS NULL AND offset >= ?"
 CHUNK = 4_096
-"""Entries fetched at once. It bounds memory, and how long a snapshot delays the checkpoints of SQLite."""
+"""Entries fetched at once. It bounds how long a snapshot delays the checkpoints of SQLite."""
+CHUNK_BYTES = 16 << 20
+"""Bytes of events and match lists with which a chunk ends, which bounds memory."""
 
 Row: TypeAlias = tuple[int, int, int, bytes, bytes | None]
 """An entry as stored: offset, time, kind, event, coded match list (see `match_list`)."""
@@ -88,8 +90,9 @@ class LogReader:
             yield from chunk
 
     def chunks(self, start: int, end: int | None = None, size: int = CHUNK) -> Iterator[list[Row]]:
-        """As `rows`, in lists of at most `size`. Raises BelowFloor or BeyondEnd for offsets that the log does not have.
+        """As `rows`, in lists of at most `size`, or fewer if their entries are long.
 
+        Raises BelowFloor or BeyondEnd for offsets that the log does not have.
         Each chunk is read in its own snapshot, together with the floor. If the log is truncated meanwhile, the next
         chunk raises BelowFloor instead of skipping entries.
         """
@@ -137,7 +140,12 @@ class LogReader:
         high = high if end is None else min(end, high)
         while low < high:
             middle = (low + high) // 2
-            if self.pick([middle])[0][1] < time:
+            try:
+                is_older = self.pick([middle])[0][1] < time
+            except BelowFloor as error:  # truncated meanwhile
+                low = error.floor
+                continue
+            if is_older:
                 low = middle + 1
             else:
                 high = middle
@@ -203,11 +211,18 @@ class LogReader:
             return connection.execute(statement, values).fetchall()
 
     def _chunk(self, start: int, stop: int, last: int) -> list[Row]:
+        rows: list[tuple[int, int, int, bytes, bytes | None, int]] = []
+        left = CHUNK_BYTES
         with self._locked() as connection:
             connection.execute("BEGIN")
             try:
                 floor, end, _ = state(connection)
-                rows = connection.execute(_RANGE, (start, stop)).fetchall()
+                for row in connection.execute(_RANGE, (start, stop)):
+                    rows.append(row)
+                    left -= sum(len(value) for value in row[3:5] if isinstance(value, bytes))
+                    if left <= 0:
+                        stop = start + len(rows)
+                        break
             finally:
                 connection.execute("COMMIT")
         if start < floor or last > end or start > end:
@@ -228,7 +243,11 @@ class LogReader:
         for offset, time, kind, event, matches, checksum in rows:
             if offset != expected:
                 break
-            if file.placed(offset, file.checksum(event, matches)) != checksum:
+            try:
+                is_intact = file.placed(offset, file.checksum(event, matches)) == checksum
+            except TypeError:  # damage may change the type of a value
+                is_intact = False
+            if not is_intact:
                 raise CorruptLog(self._path, f"the entry at offset {offset} is damaged")
             checked.append((offset, time, kind, event, matches))
             expected += 1

@@ -37,7 +37,7 @@ _Encoded: TypeAlias = tuple[int, int, bytes, bytes | None, int]
 _DELETED_AT_ONCE = 4_096
 """Entries that a truncation deletes at once; an append waits for one such chunk at most."""
 _DELETED_BYTES = 512
-"""What deleting an entry writes to the write-ahead log, about."""
+"""Bytes that deleting an entry writes to the write-ahead log, about."""
 
 
 def lock_for_writing(directory: Path) -> OwnerLock:
@@ -62,25 +62,16 @@ class LogWriter:
     """The one writer of the log in `directory`, which is created if it is missing.
 
     An entry is acknowledged when its future is done: then it is on disk and every reader sees it. Offsets follow the
-    order of the calls, without gaps. One transaction takes at most `group_rows` entries (those of one call stay
-    together); its first entry waits up to `group_ms` for others (0: only while the disk is busy). While `pending_bytes`
-    are waiting, further calls block. When a write fails (disk full, failed sync) the writer stops for good: entries
-    that were not acknowledged, and all later calls, get LogFailed.
+    order of the calls, without gaps. One transaction takes at most `group_rows` entries; those of one call stay
+    together. While `pending_bytes` are waiting, further calls block. When a write fails (disk full, failed sync) the
+    writer stops for good: entries that were not acknowledged, and all later calls, get LogFailed.
 
     All methods may be called from any thread. Callbacks of futures run in the writing thread: keep them short.
     """
 
-    def __init__(
-        self,
-        directory: str | Path,
-        *,
-        group_rows: int = 4_096,
-        group_ms: float = 0.0,
-        pending_bytes: int = 64 << 20,
-    ) -> None:
+    def __init__(self, directory: str | Path, *, group_rows: int = 4_096, pending_bytes: int = 64 << 20) -> None:
         self.directory = Path(directory)
         self._group_rows = group_rows
-        self._group_seconds = group_ms / 1000
         self._pending_limit = pending_bytes
         self.directory.mkdir(parents=True, exist_ok=True)
         self._lock = lock_for_writing(self.directory)
@@ -90,19 +81,18 @@ class LogWriter:
             self._connection.execute("PRAGMA wal_autocheckpoint = 0")
             sync(self.directory)
             sync(self.directory.absolute().parent)
-            self._checkpointer = Checkpointer(self.directory, self._stop)
+            self._checkpointer = Checkpointer(self.directory, self._checkpoint_failed)
         except BaseException:
             self._lock.release()
             raise
         self._process = os.getpid()
         self._changed = threading.Condition()
         self._queue: deque[_Request] = deque()
-        self._waiting_rows = 0
         self._waiting_bytes = 0
         self._truncations: deque[tuple[int, Future[int]]] = deque()
         self._closing = False
         self._failure: str | None = None
-        self._broken: Exception | None = None  # what the checkpoints met
+        self._broken: Exception | None = None  # the error of a checkpoint
         # Only the writing thread uses these.
         self._group: list[_Request] = []
         self._durable = self._end
@@ -210,7 +200,6 @@ class LogWriter:
                 future.set_result(range(first, first))
                 return future
             self._queue.append(_Request(rows, future, first if single else range(first, self._end), size))
-            self._waiting_rows += len(rows)
             self._waiting_bytes += size
             self._changed.notify_all()
         return future
@@ -237,16 +226,11 @@ class LogWriter:
                 self._changed.wait()
             if self._broken is not None:
                 raise self._broken
-            if self._queue and self._group_seconds:
-                self._changed.wait_for(
-                    lambda: self._waiting_rows >= self._group_rows or self._closing, self._group_seconds
-                )
             rows = 0
             while self._queue and (not self._group or rows + len(self._queue[0].rows) <= self._group_rows):
                 request = self._queue.popleft()
                 rows += len(request.rows)
                 self._group.append(request)
-            self._waiting_rows -= rows
             return bool(self._group or self._deleting or self._truncations or not self._closing)
 
     def _write(self) -> None:
@@ -289,8 +273,8 @@ class LogWriter:
         self._checkpointer.committed(gone * _DELETED_BYTES, self._connection)
         return gone
 
-    def _stop(self, error: Exception) -> None:
-        """The disk refused a checkpoint: the writing thread fails as if it had been an append."""
+    def _checkpoint_failed(self, error: Exception) -> None:
+        """Let the writing thread fail, as if an append had failed. Called in the thread of checkpoints."""
         with self._changed:
             self._broken = error
             self._changed.notify_all()
