@@ -22,8 +22,13 @@ from websockets.sync.client import ClientConnection, connect
 from tests.broker.inside import event, opened, publish, run, subscribe
 from tests.broker.processes import PLAIN, BrokerProcess
 from tests.broker.test_http import subscribe as create
+from whimbrel.broker.delivery import streaming
+from whimbrel.broker.delivery.hub import Stream
+from whimbrel.broker.delivery.message_reader import StoredMessage
+from whimbrel.broker.delivery.outbox import Outbox
 from whimbrel.broker.delivery.streaming import follow
 from whimbrel.broker.requests.errors import Truncated
+from whimbrel.broker.requests.webhook_sinks import DigestRequest
 from whimbrel.broker.service.principal import ANYBODY
 from whimbrel.broker.store import Cursor
 from whimbrel.client.following import EventParser
@@ -261,3 +266,29 @@ def test_slow_readers_do_not_slow_others_and_memory_is_bounded(tmp_path: Path) -
 def resident(process: BrokerProcess) -> int:
     pages = int(Path(f"/proc/{process.process.pid}/statm").read_text().split()[1])
     return pages * 4096
+
+
+def test_digests_come_in_time_when_the_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    behind = 0
+    monkeypatch.setattr(streaming, "time_ns", lambda: time.time_ns() - behind * 1_000_000_000)
+    waiting: list[StoredMessage] = []
+    stream = Stream(Outbox("spill", "sse"), "owner", digest=DigestRequest(every="1s"))
+
+    async def read(after: Cursor, _: int) -> tuple[list[StoredMessage], bool]:
+        return [message for message in waiting if message.offset > after.offset], True
+
+    async def tell_gap(_: Truncated) -> None:
+        raise AssertionError
+
+    async def work() -> None:
+        nonlocal behind
+        async with asyncio.timeout(30):
+            async for _, payloads in follow(stream, read, Cursor(-1), 0.1, tell_gap):
+                if payloads:
+                    assert b"1970" not in payloads[0]
+                    break
+                if not waiting:  # it has found nothing, and waits for the end of a window
+                    behind = 3_600
+                    waiting.append(StoredMessage(0, b"{}", time=streaming.time_ns() // 1_000))
+
+    asyncio.run(work())

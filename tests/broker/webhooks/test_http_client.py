@@ -12,6 +12,7 @@ import pytest
 
 from tests.broker.inside import run
 from whimbrel.broker.requests.webhook_sinks import SinkUrl
+from whimbrel.broker.webhooks import http_client
 from whimbrel.broker.webhooks.addresses import Addresses
 from whimbrel.broker.webhooks.connection import BODY_BYTES, HEAD_BYTES, ConnectionFailed, HttpResponse
 from whimbrel.broker.webhooks.http_client import WebhookClient
@@ -21,7 +22,10 @@ REQUEST = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nhi"
 
 
 async def with_server(
-    serve: Serve, work: Callable[[WebhookClient, SinkUrl], Awaitable[None]], seconds: float = 5.0
+    serve: Serve,
+    work: Callable[[WebhookClient, SinkUrl], Awaitable[None]],
+    seconds: float = 5.0,
+    host: str = "127.0.0.1",
 ) -> None:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -31,7 +35,7 @@ async def with_server(
         finally:
             writer.close()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    server = await asyncio.start_server(connected, host, 0)
     client = WebhookClient(Addresses(["127.0.0.0/8"]), seconds)
     try:
         await work(client, SinkUrl(False, "127.0.0.1", server.sockets[0].getsockname()[1], "/"))
@@ -80,6 +84,33 @@ def test_a_response_is_read_and_the_connection_used_again(answer: bytes) -> None
 
     run(lambda: with_server(serve, work))
     assert connections == 1
+
+
+def test_connections_that_are_in_use_do_not_count_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "IDLE_CONNECTIONS", 1)
+    is_asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests = 0
+        while True:
+            await reader.readexactly(len(REQUEST))
+            requests += 1
+            if requests == 2:
+                is_asked.set()
+                await may_answer.wait()
+            writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+            await writer.drain()
+
+    async def work(client: WebhookClient, url: SinkUrl) -> None:
+        await client.request(url, REQUEST)
+        second = asyncio.create_task(client.request(url, REQUEST))
+        await is_asked.wait()
+        for host in ("127.0.0.2", "127.0.0.3"):  # the second takes the place of the first
+            assert (await client.request(url._replace(host=host), REQUEST)).status == 204
+        may_answer.set()
+        assert (await second).status == 204
+
+    run(lambda: with_server(serve, work, host="0.0.0.0"))
 
 
 def test_without_a_length_the_body_ends_with_the_connection() -> None:

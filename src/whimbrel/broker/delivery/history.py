@@ -1,12 +1,14 @@
-"""Matches among events that were stored before a subscription was created, for those that start earlier.
+"""Finds the early matches of a subscription: events that were stored before it was created, if it starts earlier.
 
 The log is scanned once, in steps, with the filter of the subscription's first version. The offsets found are kept in
-memory and, when the scan is through, in a file that can be made anew.
+memory and, when the scan is through, in a file. Without the file the log is scanned again.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,11 +34,16 @@ STEP_SECONDS = 2.0
 _CHUNK = 1_024
 _SUFFIX = ".history"
 
+logger = logging.getLogger("whimbrel.broker")
+
 
 def scan(
     reader: LogReader, index: Index, rules: Rules, start: int, end: int
 ) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
-    """Match the stored events of [start, end) against an index: (offset reached, the (offset, event) that matched)."""
+    """Match the stored events of [start, end) against an index.
+
+    Yields, chunk by chunk, the offset behind the chunk, and offset and bytes of the events that matched.
+    """
     for chunk in reader.chunks(start, end, _CHUNK) if start < end else ():
         events = [(offset, event) for offset, _, kind, event, _ in chunk if kind == EVENT]
         matched = match_events(index, [event for _, event in events])
@@ -73,7 +80,7 @@ class History:
         self._done: dict[int, NDArray[np.int64]] = {}
 
     def find(self, subscription: StoredSubscription, after: int, limit: int) -> tuple[NDArray[np.int64], bool]:
-        """Offsets above `after` and below the subscription's creation; False if the scan is not through yet."""
+        """At most `limit` early matches above `after`. The flag is False while the scan goes on: more may come."""
         if subscription.start is None or after >= subscription.first - 1:
             return np.zeros(0, np.int64), True
         floor = self._reader.floor
@@ -81,18 +88,17 @@ class History:
             return np.zeros(0, np.int64), True
         after = max(after, floor - 1)
         done = self._saved(subscription.first)
-        if done is None:
-            scan = self._scan(subscription)
-            with scan.lock:
-                self._go_on(subscription, scan, after, limit)
-                found, complete = np.array(scan.found, np.int64), scan.reached >= subscription.first
+        if done is not None:
+            place = int(np.searchsorted(done, after, "right"))
+            return done[place : place + limit], True
+        scan = self._scan(subscription)
+        with scan.lock:
+            self._go_on(subscription, scan, after, limit)
+            place = bisect_right(scan.found, after)
+            complete = scan.reached >= subscription.first
             if complete:
-                self._save(subscription.first, found)
-            done = found
-        else:
-            complete = True
-        place = int(np.searchsorted(done, after, "right"))
-        return done[place : place + limit], complete
+                self._save(subscription.first, np.array(scan.found, np.int64))
+            return np.array(scan.found[place : place + limit], np.int64), complete
 
     def has_lost(self, subscription: StoredSubscription, after: int, floor: int) -> bool:
         """Whether truncation deleted early matches above `after`; assumed where the log was not searched for them."""
@@ -122,7 +128,7 @@ class History:
             state.index = Index(self._timestamps, self._schema)
             state.index.add(subscription.first, put.text, put.dialect)
         deadline = monotonic() + STEP_SECONDS
-        wanted = limit + int(np.searchsorted(np.array(state.found, np.int64), after, "right"))
+        wanted = limit + bisect_right(state.found, after)
         start = max(state.reached, self._reader.floor)
         for reached, found in scan(self._reader, state.index, put.rules, start, subscription.first):
             state.found += [offset for offset, _ in found]
@@ -149,7 +155,10 @@ class History:
 
     def _save(self, number: int, offsets: NDArray[np.int64]) -> None:
         self._done[number] = offsets
-        write_file(self._path(number), {"offsets": offsets}, {"number": number})
+        try:
+            write_file(self._path(number), {"offsets": offsets}, {"number": number})
+        except OSError as error:  # a full disk: they are in memory, and the log is searched again after a restart
+            logger.warning("early matches could not be stored: %s", error)
         with self._lock:
             self._scans.pop(number, None)
 

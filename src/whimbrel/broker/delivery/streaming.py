@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from time import time_ns
+from time import monotonic, time_ns
 from typing import TypeAlias
 
 from whimbrel.broker.delivery.digests import closed_messages, digest_of, next_window
@@ -83,10 +83,10 @@ async def _follow_digests(
     outbox = stream.outbox
     outbox.spilled = True  # nothing is pushed: the log is read when a window is over
     frame, seconds = FRAMINGS[outbox.framing], digest.seconds
-    due = 0
+    due = 0.0  # a moment of `monotonic()`: nobody waits longer because the clock is set back
     while outbox.closed is None and stream.digest == digest:
-        now = time_ns() // 1_000
-        if now >= due:
+        if monotonic() >= due:
+            now = time_ns() // 1_000
             try:
                 found, complete = await read(after, digest.max)
             except Truncated as gap:
@@ -98,9 +98,9 @@ async def _follow_digests(
                 after = ready[-1].cursor
                 yield after, [frame(after, digest_of(ready, seconds))]
             elif complete:
-                due = next_window(now, seconds)
+                due = monotonic() + (next_window(now, seconds) - now) / 1e6
             continue
-        if await outbox.wait(min(heartbeat, (due - now) / 1e6)):
+        if await outbox.wait(min(heartbeat, due - monotonic())):
             outbox.take()
-        elif time_ns() // 1_000 < due:
+        elif monotonic() < due:
             yield after, []

@@ -209,8 +209,9 @@ class Publishing:
             group.rows += rows
             group.answers.append((request.result, results))
         self._ids.remember(placed)
-        if self._live.deferred and placed:
-            self._watermark.append(min(placed.values()), max(placed.values()) + 1)
+        entered = offsets[offsets >= 0]
+        if self._live.deferred and len(entered):
+            self._watermark.append(int(entered.min()), int(entered.max()) + 1)
         pairs = np.repeat(offsets, np.diff(matched.offsets))
         kept = pairs >= 0
         group.numbers.append(matched.numbers[kept])

@@ -134,7 +134,8 @@ class LivePairs(NamedTuple):
 class FirstTold(NamedTuple):
     """What a new version of a subscription on publications or on a space is told first.
 
-    Offsets of the entries whose states it begins to match or ceases to, and the keys that it remembers to be inside.
+    `entered` and `left` are the offsets of the entries whose states it begins and ceases to match. `inside` has the
+    keys that it remembers, and when each leaves.
     """
 
     entered: list[int]

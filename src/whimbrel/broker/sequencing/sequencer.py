@@ -260,6 +260,9 @@ class Sequencer:
     def _finish(self) -> None:
         """Fold and answer the groups at the front that are on disk."""
         with self._folding:
+            if self._failure is not None:  # a group whose fold failed is not folded again
+                self._fail(self._failure)
+                return
             while self._flight and self._flight[0].durable:
                 group = self._flight[0]
                 began = monotonic()
@@ -277,19 +280,20 @@ class Sequencer:
     def _fail(self, error: Exception, undecided: Sequence[Result] = ()) -> None:
         """Take nothing more, and refuse everything that was not acknowledged, `undecided` too."""
         with self._wake:
-            if self._failure is not None:
-                return
-            self._failure = error
-            waiting = [change.result for change in self._changes] + [publish.result for publish in self._publishes]
+            is_first = self._failure is None
+            if is_first:
+                self._failure = error
+            waiting = [request.result for request in (*self._changes, *self._publishes)]
             self._changes.clear()
             self._publishes.clear()
             self._wake.notify()
         waiting += [result for group in list(self._flight) for result, _ in group.answers]
+        if is_first:
+            self._on_failure(error)
         reason = Unavailable(f"Expected to store the request, but the broker has failed: {error}")
-        self._on_failure(error)
         open_results = {id(result): result for result in (*waiting, *undecided)}  # some may be in a group already
         self._settle([(result, reason) for result in open_results.values()])
-        for _ in range(IN_FLIGHT):
+        for _ in range(IN_FLIGHT if is_first else 0):
             self._slots.release()
 
 

@@ -83,8 +83,9 @@ CREATE TABLE schema_extension (offset INTEGER PRIMARY KEY, definition BLOB NOT N
 CREATE TABLE schema_base (one INTEGER PRIMARY KEY CHECK (one = 1), digest TEXT NOT NULL, document BLOB NOT NULL);
 """
 
-# Of a version that has ended, what it matched by; older stores lack it, and the log has it. `matching` is how far all
-# events are matched, at least; `match_range` has the ranges that were committed.
+# An ended version keeps its text, dialect, rules and topic: events below its end may have to be matched yet. Versions
+# that ended in a store of format 1 have none; the log has them. All events below the watermark in `matching` are
+# matched; `match_range` has the committed ranges.
 _MATCHING = """
 ALTER TABLE version ADD COLUMN text TEXT;
 ALTER TABLE version ADD COLUMN dialect TEXT;

@@ -16,7 +16,7 @@ END_VERSION = (
     " FROM subscription s WHERE s.id = version.id AND s.number = version.number)"
     " WHERE id = ? AND number < ? AND until IS NULL"
 )
-"""A version that ends keeps what it matched by: events below its end may still have to be matched."""
+"""Ends the versions of a subscription below a number. Each keeps its filter: events below its end may wait for it."""
 
 _HELD = (
     "FROM version v LEFT JOIN subscription s USING (id, number) WHERE coalesce(v.topic, s.\"on\", 'events') = 'events'"

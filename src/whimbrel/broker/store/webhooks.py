@@ -32,11 +32,15 @@ class WebhookTables:
             number for (number,) in self._rows("SELECT number FROM subscription WHERE protocol = 'HTTP' ORDER BY 1", ())
         ]
 
-    def positions(self) -> list[tuple[str, int, int, int | None, int | None]]:
-        """For each version of subscriptions with a sink: id, number, first, start, and the cursor's offset."""
+    def positions(self) -> list[tuple[str, int, int, int | None, int]]:
+        """For each version of subscriptions with a sink: id, number, first, start, and the last offset it is done with.
+
+        An entry of which a part is acknowledged may have more. A new subscription may have messages of its own entry.
+        """
         return self._rows(
-            "SELECT s.id, v.number, s.first, s.start, c.offset FROM subscription s JOIN version v ON v.id = s.id"
-            " LEFT JOIN cursor c ON c.id = s.id WHERE s.protocol = 'HTTP' AND v.number >= s.first",
+            "SELECT s.id, v.number, s.first, s.start, coalesce(c.offset - (c.part IS NOT NULL), s.first - 1)"
+            " FROM subscription s JOIN version v ON v.id = s.id LEFT JOIN cursor c ON c.id = s.id"
+            " WHERE s.protocol = 'HTTP' AND v.number >= s.first",
             (),
         )
 

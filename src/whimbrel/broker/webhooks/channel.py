@@ -23,9 +23,9 @@ from whimbrel.broker.webhooks.target import WebhookTarget
 BEFORE_ALL = Cursor(-1)
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 BOOT = BOOT_ID.read_text().strip() if BOOT_ID.exists() else uuid4().hex
-"""While the machine runs, moments of all processes mean the same; where the system does not say so, of this process."""
+"""Moments with the same boot id can be compared: all of one run of the machine, or else of this process."""
 AT_ONCE, IDLE = 0.0, math.inf
-"""When a channel's next turn is, besides a moment: it has more, or nothing."""
+"""When a channel wants its next turn, if not at a moment: at once, because it has more; or never, until it is woken."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +51,7 @@ class Channel:
 
 
 def moment_of(time: int) -> float:
-    """The moment of `monotonic()` at which a time comes, in microseconds since 1970, if no clock is set meanwhile."""
+    """Convert a time in microseconds since 1970 to a moment of `monotonic()`, by what the clock says now."""
     return monotonic() + max(0, time - time_ns() // 1_000) / 1e6
 
 

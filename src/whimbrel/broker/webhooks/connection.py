@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection to a receiver: a request at a time, and a response of which little is kept.
+"""One HTTP/1.1 connection to a receiver. It sends a request at a time, and keeps the status and a few headers.
 
-Head and body are bounded. A body is read to its end, so that the connection can be used again, and thrown away: nobody
-who has a webhook sent can read what its receiver says, but for the status.
+Head and body are bounded. A body is read to its end, so that the connection can be used again, and thrown away: whoever
+asks for a webhook learns the status of an answer, never its text.
 """
 
 from __future__ import annotations

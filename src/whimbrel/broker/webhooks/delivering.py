@@ -90,7 +90,9 @@ class Deliverer:
         channel.is_stale = False
 
     async def turn(self, channel: Channel) -> tuple[float, bool | None]:
-        """Do the next thing for a channel: when it wants its next turn, and whether its host did well."""
+        """Ask for consent or send the next request. Return when the channel wants its next turn, and whether the host
+        did well: it answered in time and took the request. None if it was not asked.
+        """
         if channel.is_stale:
             self.load(channel)
         target, state = channel.target, channel.state

@@ -105,13 +105,13 @@ class WebhookClient:
         raise ConnectionFailed(f"Expected to connect to {url.authority}, but: {problem[:200]}")
 
     def _take(self, url: SinkUrl) -> ReceiverConnection | None:
-        held = self._idle.get(url.origin)
-        while held:
+        while held := self._idle.get(url.origin):
             _, connection = held.pop()
             self._idle_count -= 1
+            if not held:
+                del self._idle[url.origin]
             if connection.is_open:
                 return connection
-        self._idle.pop(url.origin, None)
         return None
 
     def _done(self, url: SinkUrl, connection: ReceiverConnection, answer: HttpResponse) -> HttpResponse:

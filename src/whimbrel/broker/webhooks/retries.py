@@ -25,7 +25,10 @@ def verdict_of(status: int) -> Verdict:
 
 
 def pause_before(attempt: int, schedule: Sequence[float], retry_after: float | None = None) -> float | None:
-    """Seconds before an attempt (the first is 0); None when the schedule is through. At least what was asked for."""
+    """Seconds to wait before an attempt, of which the first is number 0; None when the schedule is through.
+
+    It is at least `retry_after`, which the receiver asked for.
+    """
     if attempt >= len(schedule):
         return None
     pause = schedule[attempt] * _chance.uniform(1.0, 1.0 + JITTER)

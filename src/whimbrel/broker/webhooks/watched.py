@@ -53,14 +53,12 @@ def lagging_subscriptions(store: WebhookTables, lists: RunSet) -> list[str]:
     """
     rows = store.positions()
     waiting = dict.fromkeys(id for id, _ in store.due())
-    waiting |= dict.fromkeys(
-        id for id, _, first, start, cursor in rows if start is not None and (cursor is None or cursor < first)
-    )
+    waiting |= dict.fromkeys(id for id, _, first, start, done in rows if start is not None and done < first)
     if not rows:
         return list(waiting)
     order = sorted(range(len(rows)), key=lambda place: rows[place][1])
     numbers = np.array([rows[place][1] for place in order], np.int64)
-    cursors = np.array([rows[place][2] if rows[place][4] is None else rows[place][4] for place in order], np.int64)
+    done = np.array([rows[place][4] for place in order], np.int64)
     has_more = np.zeros(len(rows), bool)
     for run in lists.runs:
         if not len(run.keys):
@@ -70,6 +68,6 @@ def lagging_subscriptions(store: WebhookTables, lists: RunSet) -> list[str]:
         found = np.flatnonzero(run.keys[places] == numbers)
         if len(found):
             last = run.places[run.starts[places[found] + 1] - 1].astype(np.int64) + run.base
-            has_more[found[last > cursors[found]]] = True
+            has_more[found[last > done[found]]] = True
     waiting |= dict.fromkeys(rows[order[place]][0] for place in np.flatnonzero(has_more).tolist())
     return list(waiting)
