@@ -110,7 +110,7 @@ async def in_one_group(broker: Broker, *requests: Awaitable[Any]) -> list[Any]:
         tasks: list[asyncio.Future[Any]] = []
         for request in requests:
             tasks.append(asyncio.ensure_future(request))
-            while broker.sequencer.waiting[0] < len(tasks):
+            while broker.sequencer.waiting[0] < len(tasks) and not tasks[-1].done():
                 await asyncio.sleep(0.001)
     finally:
         may_go_on.set()

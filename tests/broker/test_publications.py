@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.broker.inside import ANYBODY, opened
+from tests.broker.inside import ANYBODY, in_one_group, opened
 from tests.broker.reference_topic import Message, ReferenceTopic
 from whimbrel.broker.publications.tenant_states import TenantStates
 from whimbrel.broker.publications.update_requests import UpdateKind, merged, read_update
@@ -257,5 +257,21 @@ def test_an_update_that_cannot_be_read_fails_alone(tmp_path: Path, monkeypatch: 
             told = await messages(broker, held.id)
             assert ordered(told) == [[("enter", "a", {"x": 1})], [("enter", "c", {"x": 2})]]
             assert broker.ready
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("options", [{"dwell": 1.0}, {"outer": "x < 9"}, {}], ids=["dwell", "outer", "plain"])
+def test_a_subscription_may_be_replaced_and_ended_in_one_group(tmp_path: Path, options: dict[str, Any]) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await update(broker, ("a", "put", {"x": 1}))
+            id = (await subscribe(broker, filter="x > 5")).id
+            put, end = subscribe(broker, id, filter="x < 5", **options), broker.subscriptions.delete(id, ANYBODY)
+            results = await in_one_group(broker, put, end)
+            assert isinstance(results[0], StoredSubscription) and results[1] is None
+            assert broker.ready and broker.store.subscription(id) is None
+            other = await subscribe(broker, filter="x < 5", **options)
+            assert await messages(broker, other.id) == [[("enter", "a", {"x": 1})]]
 
     asyncio.run(work())

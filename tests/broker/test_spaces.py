@@ -23,6 +23,7 @@ from whimbrel.broker.requests.errors import (
     NotFound,
     TooLarge,
     TooManyRequests,
+    Unprocessable,
 )
 from whimbrel.broker.requests.subscriptions import read_request
 from whimbrel.broker.sequencing.request_group import Published
@@ -260,5 +261,67 @@ def test_an_update_that_cannot_be_read_fails_alone(tmp_path: Path, monkeypatch: 
             assert isinstance(await change(broker, "a", "put", {"regions": [{"x": 7}]}), InternalError)
             assert await change(broker, "a", "put", {"regions": [{"x": 2}]}) == Published(2)
             assert broker.ready
+
+    asyncio.run(work())
+
+
+def test_a_subscription_that_another_tenant_refuses_goes_on_in_its_own(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await broker.tokens.create("mine", ["admin"], "one")
+            one, two = (Principal("mine", frozenset({"admin"}), name) for name in ("one", "two"))
+            for who in (one, two):
+                await broker.spaces.define("map", {"x": "number"}, who)
+            await subscribe(broker, "zone", one, regions=[{"x": "[0, 5]"}])
+            with pytest.raises(BrokerError):
+                await subscribe(broker, "zone", two, regions=[{"x": "no interval"}])
+            await change(broker, "a", "put", {"regions": [{"x": 1}]}, one)
+            assert await messages(broker, "zone", one) == [[("enter", "a", {"regions": [{"x": 1}]})]]
+
+    asyncio.run(work())
+
+
+def test_many_dwells_that_are_over_at_once_are_told_by_several_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log bounds its entries: one with all pairs could be too long for it."""
+    monkeypatch.setattr("whimbrel.broker.publications.space_topic.EXPIRED_AT_ONCE", 2)
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            now = 1_000.0
+            broker.publications.topics.clock = lambda: now
+            await broker.spaces.define("map", {"x": "number"}, ANYBODY)
+            await subscribe(broker, "zone", regions=[{"x": "[0, 5]"}], leave=True, dwell=1.0)
+            for place in (1, 9):
+                for key in "abcde":
+                    await change(broker, key, "put", {"regions": [{"x": place}]})
+            now += 5.0
+            broker.publications.expire()
+            await update(broker)
+            told = await messages(broker, "zone")
+            gone = [[key for kind, key, _ in entry if kind == "leave"] for entry in told[5:]]
+            assert gone == [["a", "b"], ["c", "d"], ["e"]]
+
+    asyncio.run(work())
+
+
+def test_a_subscription_whose_entry_might_be_too_long_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whimbrel.broker.publications.space_topic.INSIDE_BYTES", 90)
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await broker.spaces.define("map", {"x": "number"}, ANYBODY)
+            for key in "ab":
+                await change(broker, key, "put", {"regions": [{"x": 1}]})
+            await subscribe(broker, "early", regions=[{"x": 1}], dwell=1.0)
+            await change(broker, "c", "put", {"regions": [{"x": 1}]})
+            for options in ({"dwell": 1.0}, {"hysteresis": {"x": 1}}):
+                with pytest.raises(Unprocessable, match="at most 90 bytes of keys"):
+                    await subscribe(broker, "late", regions=[{"x": 1}], **options)
+            await subscribe(broker, "late", regions=[{"x": 1}])
+            assert len((await messages(broker, "late"))[0]) == 3
 
     asyncio.run(work())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 from typing import cast
 
@@ -19,8 +20,12 @@ from whimbrel.broker.peering.link_session import LinkConnection, LinkSession
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.peering.routing import LinkRouter, Sent
 from whimbrel.broker.peering.wire import BadLink
+from whimbrel.broker.requests.entries import LinkPut
 from whimbrel.broker.requests.errors import Unavailable
 from whimbrel.broker.service.principal import ANYBODY
+from whimbrel.broker.store import Store
+from whimbrel.model.limits import Limit
+from whimbrel.overlay.tree.paths import interest_key
 
 PEER = "f" * 32
 
@@ -66,11 +71,13 @@ def test_a_router_that_fails_is_made_anew_and_its_links_are_cut(tmp_path: Path) 
                 assert session.reasons == ["the router of the broker failed, and is made anew"]
                 await broker.subscriptions.delete(held.id, ANYBODY)
                 assert await texts(peering) == ["data.n = 2"]
-                assert peering.rests_until <= asyncio.get_running_loop().time()
+                rested = peering.rests_until
+                assert rested <= asyncio.get_running_loop().time()
                 peering.submit(fail)  # soon after the first time: links wait a little
                 async with asyncio.timeout(10):
-                    while peering.rests_until <= asyncio.get_running_loop().time():
+                    while peering.rests_until == rested:
                         await asyncio.sleep(0.01)
+                assert peering.rests_until >= rested + 1.0
             finally:
                 peering.sessions.clear()
                 await peering.stop()
@@ -179,6 +186,87 @@ def test_filters_that_are_joined_to_one_message_count_once(tmp_path: Path) -> No
             assert len(connection.sent) == 1 and session._out_bytes == 0
             session.cut("done")
             await running
+
+    run(work)
+
+
+@pytest.mark.parametrize("kind", ["small", "removed", "large"])
+def test_filters_are_joined_as_far_as_a_peer_takes_them(tmp_path: Path, kind: str) -> None:
+    """A peer that connects again may be told of any number of filters at once."""
+    said = {
+        "small": [wire.Filters([("", f"x = {number}")]) for number in range(2_500)],
+        "removed": [wire.Filters([], [number.to_bytes(16, "big")]) for number in range(120_000)],
+        "large": [wire.Filters([("", f"x = '{number:0900000}'")]) for number in range(100)],
+    }[kind]
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            connection = Frames()
+            session = LinkSession(Peering(broker), Link(PEER, "peer", False, 0), connection)
+            running = asyncio.create_task(session.run())
+            for message in said:
+                session.say(message)
+            async with asyncio.timeout(30):
+                while session._out:
+                    await asyncio.sleep(0.01)
+            session.cut("done")
+            await running
+            assembler = wire.Assembler(wire.LINK_MESSAGE.value)
+            read = [wire.decode(whole) for frame in connection.sent if (whole := assembler.add(frame)) is not None]
+            filters = [one for one in read if isinstance(one, wire.Filters)]
+            assert [one for message in filters for one in message.added] == [one for m in said for one in m.added]
+            assert [one for message in filters for one in message.removed] == [one for m in said for one in m.removed]
+            assert kind == "large" or len(filters) < len(said) / 500
+
+    run(work)
+
+
+def test_cursors_that_could_not_be_stored_are_stored_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async with opened(tmp_path, optimizer=True) as broker:
+            monkeypatch.setattr(peering_module, "TEND_SECONDS", 0.01)
+            peering, refused, move = Peering(broker), asyncio.Event(), Store.move_link
+            loop = asyncio.get_running_loop()
+
+            def refuse(store: Store, peer: str, cursor: int) -> None:
+                loop.call_soon_threadsafe(refused.set)
+                raise sqlite3.OperationalError("database or disk is full")
+
+            monkeypatch.setattr(Store, "move_link", refuse)
+            peering.start()
+            await broker.runtime.decide(lambda _: ([LinkPut(PEER, "peer", False, 0)], None))
+            peering.add_link(Link(PEER, "peer", False, 0, cursor=7))
+            try:
+                async with asyncio.timeout(10):
+                    await refused.wait()
+                    monkeypatch.setattr(Store, "move_link", move)
+                    while [link.cursor for link in broker.store.links()] != [7]:
+                        await asyncio.sleep(0.01)
+            finally:
+                await peering.stop()
+
+    run(work)
+
+
+def test_many_large_filters_of_a_peer_go_into_several_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that the log does not take would end the broker."""
+    monkeypatch.setattr("whimbrel.log.writer.LOG_ENTRY_BYTES", Limit("log entry", 100_000, "bytes", "a test"))
+    monkeypatch.setattr(wire, "FILTERS_BYTES", 20_000)
+    texts = [f"x = '{number:03000}'" for number in range(100)]
+
+    async def work() -> None:
+        async with opened(tmp_path, optimizer=True) as broker:
+            peering, link = Peering(broker), Link(PEER, "peer", False, 0)
+            peering.start()
+            try:
+                await peering.run(lambda router: router.join(PEER, {}))
+                await peering.take_message(link, wire.Filters([("", text) for text in texts]))
+                keys = [interest_key("", text) for text in texts]
+                await peering.take_message(link, wire.Filters([("", "x = 1")], keys[1:]))
+                assert sorted(text for _, text in broker.store.peer_filters(PEER)) == [texts[0], "x = 1"]
+                assert await peering.run(lambda router: len(router.held(PEER))) == 2 and broker.ready
+            finally:
+                await peering.stop()
 
     run(work)
 

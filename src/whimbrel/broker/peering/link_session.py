@@ -87,6 +87,7 @@ class LinkSession:
         self._is_cut = False
         self._out: deque[wire.LinkMessage] = deque()
         self._out_bytes = 0
+        self._last_bytes = 0  # of the newest message that waits
         self._sending = asyncio.Lock()
         self._has_messages = asyncio.Event()
         self._grown = asyncio.Event()
@@ -134,22 +135,28 @@ class LinkSession:
             task.cancel()
 
     def say(self, message: wire.LinkMessage) -> None:
-        """Queue a message behind those that wait. Filters that follow each other become one message."""
-        last = self._out[-1] if self._out else None
-        if isinstance(message, wire.Filters) and isinstance(last, wire.Filters):
-            fits = len(last.added) + len(message.added) <= wire.FILTERS_AT_ONCE
-            if fits and not (last.removed and message.added):
+        """Queue a message behind those that wait. Filters that follow each other become one message, within limits."""
+        size = _size(message)
+        self._out_bytes += size
+        if isinstance(message, wire.Filters):
+            last = self._out[-1] if self._out else None
+            if isinstance(last, wire.Filters) and self._fits(last, message, size):
                 last.added.extend(message.added)
-                last.removed = [*last.removed, *message.removed]
-                self._out_bytes += _size(message)
+                last.removed.extend(message.removed)
+                self._last_bytes += size
                 return
-        self._out.append(
-            wire.Filters(list(message.added), list(message.removed)) if isinstance(message, wire.Filters) else message
-        )
-        self._out_bytes += _size(message)
+            message = wire.Filters(list(message.added), list(message.removed))
+        self._out.append(message)
+        self._last_bytes = size
         self._has_messages.set()
         if self._out_bytes > OUT_BYTES:
             self.cut("the peer reads too slowly")
+
+    def _fits(self, last: wire.Filters, more: wire.Filters, size: int) -> bool:
+        """Whether filters can join the newest message: a receiver adds before it removes, and refuses long ones."""
+        count = len(last.added) + len(last.removed) + len(more.added) + len(more.removed)
+        is_short = count <= wire.FILTERS_AT_ONCE and self._last_bytes + size <= wire.FILTERS_BYTES
+        return is_short and not (last.removed and more.added)
 
     def wake(self) -> None:
         """Wake the task that reads the log, which has new entries."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from whimbrel.broker.peering.routing import LinkRouter, Sent, from_wire
 from whimbrel.broker.peering.wire import BadLink, Region
 from whimbrel.broker.requests.entries import (
     FORWARDED_EVENTS,
+    Change,
     LinkEnd,
     PeerFilters,
     SubscriptionEnd,
@@ -43,7 +44,7 @@ from whimbrel.model.errors import WhimbrelError
 logger = logging.getLogger("whimbrel.overlay")
 
 T = TypeVar("T")
-SAVE_SECONDS = 1.0
+TEND_SECONDS = 0.25
 """How often cursors are written; after a crash a peer gets again what came since."""
 TAIL_GROUPS = 16
 """Groups of events that may wait for the router to be counted; others are not."""
@@ -81,6 +82,7 @@ class Peering:
         self._failed = float("-inf")  # when the router failed last
         self._rest = 0.0
         self._closing = False
+        self._is_refused = False  # what was to be stored last
         self._tasks: set[asyncio.Task[None]] = set()
         broker.on_disk.append(self._folded)
 
@@ -312,8 +314,10 @@ class Peering:
         """Enter a peer's filters into the log before the router tells others of them: a crash then loses none."""
         added = await self.run(lambda router: router.readable(link.peer, message.added))
         if added or message.removed:
-            entry = PeerFilters(link.peer, added, message.removed)
-            await self.runtime.decide(lambda _: ([entry], None))
+            entries: list[Change] = [PeerFilters(link.peer, part) for part in _parts(added)]
+            if message.removed:
+                entries.append(PeerFilters(link.peer, [], message.removed))
+            await self.runtime.decide(lambda _: (entries, None))
             self.submit(lambda router: router.change_filters(link.peer, added, message.removed))
 
     # Regions.
@@ -357,11 +361,22 @@ class Peering:
     async def _tend(self) -> None:
         """Again and again: publish a version of the tree that is due, and save cursors."""
         while True:
-            await asyncio.sleep(SAVE_SECONDS / 4)
+            await asyncio.sleep(TEND_SECONDS)
             self.submit(lambda router: router.tick())
             await self.runtime.in_thread(self._save)
 
     def _save(self) -> None:
+        """Store cursors and regions. What the store refuses is tried again: it may be older after a restart."""
+        try:
+            self._save_links()
+        except Exception as error:
+            if not self._is_refused:
+                logger.warning("cursors of links could not be stored: %s; it is tried again", error)
+            self._is_refused = True
+        else:
+            self._is_refused = False
+
+    def _save_links(self) -> None:
         for link in list(self.links.values()):
             cursor, region = link.cursor, msgspec.msgpack.encode(link.region)
             if cursor is not None and cursor != link.stored[0]:
@@ -375,3 +390,17 @@ class Peering:
         if self.troubles.get(name) != reason:
             logger.warning("no link with %s: %s", name, reason)
         self.troubles[name] = reason
+
+
+def _parts(filters: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """Filters in parts of about FILTERS_BYTES: the log bounds an entry, and a peer may send more in one message."""
+    part: list[tuple[str, str]] = []
+    size = 0
+    for one in filters:
+        part.append(one)
+        size += len(one[1])
+        if size >= wire.FILTERS_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

@@ -23,8 +23,9 @@ LINK_MESSAGE = Limit("link message", 64 << 20, "bytes", "a message of a peer is 
 HELLO_BYTES = 4 << 20
 """The first message of a peer, at most."""
 FRAME_BYTES = 60 << 10
+FILTERS_BYTES = 1 << 20
+"""Bytes at which a message of filters is sent; it is also sent when it has `FILTERS_AT_ONCE` filters and keys."""
 FILTERS_AT_ONCE = 1_000
-"""Filters of one message, at most."""
 EVENTS_BYTES = 1 << 20
 """Bytes at which a message of events is sent; it is also sent when it has `EVENTS_AT_ONCE` events."""
 EVENTS_AT_ONCE = 512

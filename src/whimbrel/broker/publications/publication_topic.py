@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from whimbrel.broker.publications.rendering import change_message, watched_message
+from whimbrel.broker.publications.rendering import EXPIRED_AT_ONCE, change_message, watched_message
 from whimbrel.broker.publications.tenant_states import HeldState, StateFilter, TenantStates, Transition
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, Updates, check_target, merged
 from whimbrel.broker.publications.watchers import FIRST_NUMBER, WatchedUpdate, Watchers
@@ -41,8 +41,6 @@ from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.model.token_rules import Rules, allows_text
 
 ON = "publications"
-EXPIRED_AT_ONCE = 1_000
-"""Pairs of one entry of expired dwells."""
 REMEMBERED_PUBLICATIONS = 100_000
 """A subscription with outer or dwell is taken only where a tenant has no more: its entry holds the keys inside."""
 
@@ -100,14 +98,15 @@ class PublicationTopic:
         if first in self._new:
             self._evaluate()
         old = tenant.filters.get(first)
+        tenant.admit(new)
         for other in self._tenants.values():
             if other is not tenant:
                 other.end(first)
-        tenant.admit(new)
         self._new[first] = put.tenant, new, old
 
     def end(self, held: StoredSubscription) -> None:
-        """Remove a subscription."""
+        """Remove a subscription. One that was admitted in the same group is evaluated no more."""
+        self._new.pop(held.first, None)
         self._tenant(held.tenant).end(held.first)
 
     def watch(self, tenant: str, filter: Filter, rules: Rules, leave: bool) -> tuple[int, list[int]]:

@@ -23,6 +23,8 @@ from whimbrel.log.reader import Row
 from whimbrel.model.token_rules import allows_text
 
 KINDS = {"e": "enter", "l": "leave", "d": "delete"}
+EXPIRED_AT_ONCE = 1_000
+"""Pairs of one entry of expired dwells, at most."""
 _CHUNK = 128  # states that are picked from the log at a time
 _encode = msgspec.json.Encoder().encode
 

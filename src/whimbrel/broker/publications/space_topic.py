@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from whimbrel.broker.publications.region_bodies import Regions, allows_regions, constrained, patched, read_regions
-from whimbrel.broker.publications.rendering import change_message
+from whimbrel.broker.publications.rendering import EXPIRED_AT_ONCE, change_message
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, Updates, check_target
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SpaceChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
@@ -38,6 +38,10 @@ from whimbrel.spaces import Notifications, SubjectSpaces
 from whimbrel.spaces.state.stored_pairs import ChangedPair
 
 PREFIX = "spaces/"
+INSIDE_BYTES = 48 << 20
+"""A subscription with hysteresis or dwell is taken only where the keys of a space have no more: its entry in the log,
+which is bounded, holds the keys inside."""
+_PAIR_BYTES = 32  # of a key inside, besides the key
 _encode = msgspec.json.Encoder().encode
 
 
@@ -73,6 +77,10 @@ class _Space:
             if name not in self.dimensions:
                 raise Forbidden(f"Expected a space with the dimension {name!r}, which the token's rules name")
         return constrained(regions, rules)
+
+    def inside_bytes(self) -> int:
+        """The bytes that all keys would take in the entry of a subscription that has them inside."""
+        return len(_encode(list(self.held))) + _PAIR_BYTES * len(self.held)
 
 
 class SpaceTopic:
@@ -126,14 +134,14 @@ class SpaceTopic:
     def admit(self, number: int, first: int, put: SubscriptionPut, _: Filter | None) -> None:
         """Add a version of a subscription, or raise."""
         space = self._find(put.tenant, put.on.removeprefix(PREFIX))
+        members, known = space.members, space.versions.get(first)
+        before = set(members.matched_by(first)) if known is not None else set()
+        told = self._subscribe(space, number, first, put)
         for other in self._spaces.values():
             if other is not space and first in other.versions:  # its token has another tenant now
                 del other.versions[first]
                 other.members.unsubscribe(first, now=self._now)
                 other.members.pairs.take_changed()
-        members, known = space.members, space.versions.get(first)
-        before = set(members.matched_by(first)) if known is not None else set()
-        told = self._subscribe(space, number, first, put)
         entered = {one.publication for one in told if one.kind == "enter"} - before
         left = {one.publication for one in told if one.kind == "leave"}
         if known is not None and known.options != space.versions[first].options:  # it was added anew
@@ -150,6 +158,9 @@ class SpaceTopic:
             raise TooLarge(f"Expected at most {most:,} regions, but got {len(request.regions or ()):,}")
         regions = space.constrained(request.regions or [], put.rules)
         options = request.leave, request.hysteresis or {}, request.dwell
+        if (any(options[1].values()) or request.dwell > 0) and space.inside_bytes() > INSIDE_BYTES:
+            limit = f"at most {INSIDE_BYTES:,} bytes of keys for a subscription with hysteresis or dwell"
+            raise Unprocessable(f"Expected {limit}, but there are {len(space.held):,} keys", "limit-exceeded")
         known = space.versions.get(first)
         members = space.members
         try:
@@ -176,7 +187,7 @@ class SpaceTopic:
             space.members.pairs.take_changed()
 
     def complete(self, group: RequestGroup) -> None:
-        """Put what new versions are told into their log entries."""
+        """Put into the entries of new versions what each is told first."""
         group.complete(self._told)
         self._told.clear()
         self._note_due()
@@ -291,14 +302,16 @@ class SpaceTopic:
             due = space.members.pairs.next_due
             if due is None or due > self._now:
                 continue
-            told = {(int(one.subscription), str(one.publication)) for one in space.members.advance(self._now)}
+            left = {(int(one.subscription), str(one.publication)) for one in space.members.advance(self._now)}
             listed: list[tuple[int, str, int, int]] = []
             for pair in space.members.pairs.take_changed():
                 first, key = int(pair.subscription), str(pair.publication)
-                number = space.versions[first].number if (first, key) in told else -1
+                number = space.versions[first].number if (first, key) in left else -1
                 listed.append((first, key, space.held[key][0], number))
-            numbers = sorted({number for _, _, _, number in listed if number >= 0})
-            group.append(DwellExpiry(sorted(listed), tenant, name), numbers)
+            listed.sort()
+            for start in range(0, len(listed), EXPIRED_AT_ONCE):
+                part = listed[start : start + EXPIRED_AT_ONCE]
+                group.append(DwellExpiry(part, tenant, name), sorted({told for _, _, _, told in part if told >= 0}))
         self._note_due()
 
     def _note_due(self) -> None:

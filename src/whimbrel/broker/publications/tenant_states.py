@@ -173,7 +173,7 @@ class TenantStates:
         return found
 
     def changed_pairs(self) -> dict[str, list[tuple[int, float | None, bool]]]:
-        """By key, the remembered pairs that changed since the last call: first number, when it leaves, is inside."""
+        """The remembered pairs that changed since the last call, by key: first number, when it leaves, is it inside."""
         changed = self._pairs.changed
         assert changed is not None
         found: dict[str, list[tuple[int, float | None, bool]]] = {}
