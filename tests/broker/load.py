@@ -82,6 +82,17 @@ class Load:
 
         self.go(work)
 
+    def wait_for_acks(self, count: int) -> None:
+        """Until so many events more are acknowledged, however slow the machine is."""
+        wanted = self.acked + count
+        while self.acked < wanted and not self.errors:
+            time.sleep(0.01)
+
+    @property
+    def acked(self) -> int:
+        """The events that were acknowledged."""
+        return sum(line["op"] == "acked" for line in list(self.history))
+
     def subscribe(self, text: str) -> str:
         """Create a subscription while the broker is up."""
         with Client(self.url, self.token) as client:

@@ -29,6 +29,7 @@ def kill_again_and_again(directory: Path, kills: int, seed: int) -> None:
             load.follower(ids[2])
             load.changer(ids[3])
             for _ in range(kills):
+                load.wait_for_acks(21)
                 time.sleep(chance.uniform(0.02, 0.3))
                 broker.kill()
                 broker.start()

@@ -102,6 +102,7 @@ def test_a_peer_that_was_away_longer_than_the_log_is_kept_gets_what_is_left(tmp_
             here.publish([{"n": number, "text": "x" * 200} for number in range(start, start + 100)])
 
         until(lambda: gauge(first, "whimbrel_log_floor_offset") > cursor + 100)
+        until(lambda: gauge(first, "whimbrel_log_bytes") <= 60_000)  # nothing more is deleted while the peer reads
         second.start()
         with second.client() as there:
             until(lambda: first.links()["b1"]["connected"] and first.links()["b1"]["lag"] == 0)

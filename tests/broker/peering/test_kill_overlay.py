@@ -71,7 +71,7 @@ def run(directory: Path, kills: list[int], seconds: float, seed: int, brokers: i
             overlay.brokers[victim].kill()
             time.sleep(chance.uniform(0.0, 0.3))
             overlay.brokers[victim].start()
-        time.sleep(0.3)
+        until(lambda: sum(load.acked for load in loads.values()) > 100)
         running.close()
         overlay.until_linked()
 

@@ -68,6 +68,7 @@ def kill_again_and_again(directory: Path, kills: int, seed: int) -> None:
             load.publisher("p2")
             load.changer(ids[3], protocol="HTTP", sink=receivers[3].url, **KINDS[3])
             for _ in range(kills):
+                load.wait_for_acks(21)
                 time.sleep(chance.uniform(0.05, 0.4))
                 broker.kill()
                 broker.start()
