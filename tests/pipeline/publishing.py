@@ -27,7 +27,6 @@ def publish(path: Path, filters: Mapping[int, str] | Mapping[str, str]) -> int:
             VersionManifest(
                 version=(latest or 0) + 1,
                 parent=latest,
-                created="",
                 kind=kind,
                 buckets=1,
                 shards=shards,

@@ -20,7 +20,6 @@ def manifest(version: int, *shards: Shard, rejects: tuple[str, ...] = ()) -> Ver
     return VersionManifest(
         version=version,
         parent=version - 1 or None,
-        created="",
         kind="int64",
         buckets=4,
         shards=shards,

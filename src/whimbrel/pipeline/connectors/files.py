@@ -27,6 +27,14 @@ DEFAULT_KEYS = ("event_id", "id")
 _LOCAL = "file:/"
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]+:/")  # of two letters or more: one letter is a drive
 _LOOKED_AT = 10_000  # names of a directory by which its format is recognised
+_PATTERN_SIGNS = re.compile(r"[\\{}\[\]*?]")
+_CSV: dict[str, bool | str] = {
+    "header": True,
+    "enforceSchema": False,  # columns are found by their names
+    "escape": '"',  # a quote in quotes is doubled, and a backslash is a sign like any other
+    # Spark takes "" for missing if this is the empty string; no cell is a NUL.
+    "nullValue": "\0",
+}
 _COMPRESSIONS = {".gz", ".bz2", ".zst", ".xz"}
 
 
@@ -135,27 +143,45 @@ def names_below(folder: Path) -> Iterator[str]:
 
 def read(spark: SparkSession, path: str, format: InputFormat) -> DataFrame:
     """Read a path as it is now, columns in their own types; JSON as lines of text in the column `value`."""
-    path = absolute(path)
     if format is InputFormat.JSON:
-        return _lines(spark.read.text(path))
+        return _lines(spark.read.text(spark_path(path)))
     if format is InputFormat.CSV:
-        texts = spark.read.csv(path, header=True, enforceSchema=False)
-        return _texts_as(texts, _types_of(texts))
-    return spark.read.format(format.value).load(path)
+        texts = read_csv_texts(spark, path)
+        return _texts_as(texts, types_of_texts(texts))
+    return spark.read.format(format.value).load(absolute(path) if format is InputFormat.LOG else spark_path(path))
 
 
 def read_stream(spark: SparkSession, path: str, format: InputFormat, files_at_once: int) -> DataFrame:
     """Read a path as a stream, `files_at_once` in a micro-batch. The columns are those of the files that are there."""
-    path = absolute(path)
     if format is InputFormat.LOG:
-        return spark.readStream.format(format.value).load(path)
+        return spark.readStream.format(format.value).load(absolute(path))
     stream = spark.readStream.option("maxFilesPerTrigger", files_at_once)
     if format is InputFormat.JSON:
-        return _lines(stream.text(path))
+        return _lines(stream.text(spark_path(path)))
     if format is InputFormat.CSV:
-        texts = spark.read.csv(path, header=True)
-        return _texts_as(stream.csv(path, header=True, schema=texts.schema), _types_of(texts))
-    return stream.format(format.value).schema(read(spark, path, format).schema).load(path)
+        texts = read_csv_texts(spark, path)
+        # A line break may be in a cell of a file that is not there yet.
+        stream = stream.options(**_CSV, multiLine=True).schema(texts.schema)
+        return _texts_as(stream.csv(spark_path(path)), types_of_texts(texts))
+    return stream.format(format.value).schema(read(spark, path, format).schema).load(spark_path(path))
+
+
+def read_csv_texts(spark: SparkSession, path: str) -> DataFrame:
+    """Read the columns of CSV files as text."""
+    from pyspark.sql import functions as sf
+
+    # Spark splits a file into tasks only if no cell has a line break: no line has an odd number of quotes.
+    quotes = sf.length(TEXT) - sf.length(sf.replace(TEXT, sf.lit('"'), sf.lit("")))
+    is_whole = spark.read.text(spark_path(path)).where(quotes % 2 == 1).isEmpty()
+    return spark.read.options(**_CSV, multiLine=not is_whole).csv(spark_path(path))
+
+
+def spark_path(path: str) -> str:
+    """The path for a reader of Spark, which decodes no URI and takes brackets, stars and the like for patterns."""
+    if is_remote(path):
+        return path
+    scheme = _LOCAL.removesuffix("/") if path.startswith(_LOCAL) else ""
+    return scheme + _PATTERN_SIGNS.sub(r"\\\g<0>", str(local(path).absolute()))
 
 
 def _lines(frame: DataFrame) -> DataFrame:
@@ -164,7 +190,7 @@ def _lines(frame: DataFrame) -> DataFrame:
     return frame.where(sf.trim(TEXT) != "")
 
 
-def _types_of(texts: DataFrame) -> dict[str, str]:
+def types_of_texts(texts: DataFrame) -> dict[str, str]:
     """The type of each column of text: the one that all of its cells are written as. One pass over the data."""
     from pyspark.sql import functions as sf
 

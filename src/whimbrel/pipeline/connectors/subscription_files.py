@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whimbrel.pipeline.connectors.files import TEXT, InputFormat, read, recognise
+from whimbrel.pipeline.connectors.files import TEXT, InputFormat, read, read_csv_texts, recognise, types_of_texts
 from whimbrel.readers.errors import InputPlace, MissingField, WrongFormat
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def read_subscriptions(spark: SparkSession, path: str, fallback: InputFormat | N
     format = recognise(path, fallback)
     if format is InputFormat.LOG:
         raise WrongFormat(InputPlace(path), "Expected subscriptions, but got a log of events")
-    rows = read(spark, path, format)
     if format is InputFormat.JSON:
-        return _from_json(rows)
+        return _from_json(read(spark, path, format))
+    rows = _from_csv(spark, path) if format is InputFormat.CSV else read(spark, path, format)
     missing = [name for name in ("id", "filter") if name not in rows.columns]
     if missing:
         found = ", ".join(rows.columns[:10])
@@ -38,6 +38,14 @@ def read_subscriptions(spark: SparkSession, path: str, fallback: InputFormat | N
         raise MissingField(InputPlace(path), problem)
     rows = rows.select([name for name in _COLUMNS if name in rows.columns])
     return SubscriptionRows(rows, spark.createDataFrame([], "id string, text string, message string"))
+
+
+def _from_csv(spark: SparkSession, path: str) -> DataFrame:
+    """Every column is text, whatever its cells look like. Ids are integers if all of them are."""
+    texts = read_csv_texts(spark, path)
+    if "id" not in texts.columns or types_of_texts(texts.select("id"))["id"] != "bigint":
+        return texts
+    return texts.withColumn("id", texts["id"].cast("bigint"))
 
 
 def _from_json(lines: DataFrame) -> SubscriptionRows:

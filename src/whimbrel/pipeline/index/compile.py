@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from whimbrel.pipeline.connectors.files import spark_path
 from whimbrel.pipeline.errors import BadOption, ColumnError, check_integer
 from whimbrel.pipeline.index.shards import BucketOutcome, compile_bucket
 from whimbrel.pipeline.index.statistics import sample_file, statistics
@@ -97,7 +98,7 @@ def compile_index(
                 sample.unlink(missing_ok=True)
         manifest = _manifest(parent, kind, buckets, outcomes, facts)
         version = store.publish(manifest)
-    files = [str(store.rejects_path(name)) for name in manifest.rejects]
+    files = [spark_path(str(store.rejects_path(name))) for name in manifest.rejects]
     schema = f"id {ID_TYPES[kind][1]}, text string, message string"
     rejects = spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
     unchanged = sum(outcome.unchanged for outcome in outcomes)
@@ -200,7 +201,6 @@ def _manifest(
     return VersionManifest(
         version=1 if parent is None else parent.version + 1,
         parent=None if parent is None else parent.version,
-        created="",
         kind=kind,
         buckets=buckets,
         shards=shards,

@@ -53,7 +53,8 @@ class VersionManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int
     parent: int | None
-    created: str
+    created: str = ""
+    """When it was published."""
     kind: str
     """The type of the ids: int64 or string."""
     buckets: int
