@@ -71,8 +71,9 @@ def test_what_goes_in_is_added_or_rejected(spark: Any, tmp_path: Path) -> None:
 
 
 def test_the_rejects_of_a_version_stay_with_it(spark: Any, tmp_path: Path) -> None:
-    first = compile_index(frame(spark, {1: "a =", 2: "b = 1"}), tmp_path)
-    second = compile_index(frame(spark, {1: "a = 1", 2: "b = 1"}), tmp_path)
+    path = tmp_path / "of [1] {x}"  # signs that Spark takes for patterns of names
+    first = compile_index(frame(spark, {1: "a =", 2: "b = 1"}), path)
+    second = compile_index(frame(spark, {1: "a = 1", 2: "b = 1"}), path)
     assert (first.rejects.count(), second.rejects.count()) == (1, 0)
     assert (second.added, second.unchanged, second.count) == (1, 1, 2)
     assert second.rejects.columns == ["id", "text", "message"]
@@ -295,3 +296,22 @@ def test_a_sample_changes_the_plan(tmp_path: Path) -> None:
         attributes.append(conjunction["attributes"])
         assert index.match({"a": 3, "b": 4}) == [3]
     assert attributes == [["a"], ["b"]]
+
+
+def test_text_that_is_not_utf8_rejects_its_row_alone(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    store = IndexStore(tmp_path)
+    for name, kind in (("id", pa.string()), ("filter", pa.string()), ("dialect", pa.large_string())):
+        cells = {"id": [b"one", b"two", b"three"], "filter": [b"a = 1"] * 3, "dialect": [b"sql", b"sql", None]}
+        cells[name][1] = b"t\xff"
+        types = {"id": pa.string(), "filter": pa.string(), "dialect": pa.string(), name: kind}
+        binary = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+        rows = pa.table({key: pa.array(cells[key], binary[types[key]]).view(types[key]) for key in cells})
+        outcome = compile_bucket(store, 0, rows, None, "string", None)
+        assert (outcome.added, outcome.rejected) == (2, 1) and outcome.rejects is not None
+        (refused,) = pq.read_table(store.rejects_path(outcome.rejects)).to_pylist()
+        assert refused["message"] == "Expected text in UTF-8, but got other bytes"
+        shown = {"id": refused["id"], "filter": refused["text"]}
+        assert name == "dialect" or shown[name] == "t\ufffd"

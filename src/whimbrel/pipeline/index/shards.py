@@ -76,7 +76,7 @@ def compile_bucket(
 ) -> BucketOutcome:
     """Make the shard of a bucket from its rows: id, filter, dialect, each of which may be null."""
     rejects = RejectedRows(pa.schema({"id": ID_TYPES[kind][0], "text": pa.string(), "message": pa.string()}))
-    rows = _distinct(_complete(rows, rejects), rejects)
+    rows = _distinct(_complete(_in_utf8(rows, rejects), rejects), rejects)
     held = _held(store, old)
     changed, gone = (rows, set()) if held is None else _difference(held.subscriptions(), rows)
     if held is None or _is_large_change(held, len(gone), changed.num_rows):
@@ -108,6 +108,27 @@ def compile_bucket(
         rejected=rejected,
         rejects=file,
     )
+
+
+def _in_utf8(rows: pa.Table, rejects: RejectedRows) -> pa.Table:
+    """The rows whose texts are UTF-8, which Arrow requires and Spark does not ensure."""
+    try:
+        rows.validate(full=True)
+        return rows
+    except pa.ArrowInvalid:
+        pass
+    bad, columns = np.zeros(rows.num_rows, bool), []
+    for column in rows.columns:
+        if pa.types.is_integer(column.type):
+            columns.append(column)
+            continue
+        cells = column.cast(pa.large_binary()).to_pylist()
+        texts = [None if cell is None else cell.decode(errors="replace") for cell in cells]
+        bad |= [text is not None and text.encode() != cell for text, cell in zip(texts, cells, strict=True)]
+        columns.append(pa.chunked_array([texts], pa.string()))
+    shown = pa.table(columns, rows.schema.names).filter(pa.array(bad))
+    rejects.add(shown, ["Expected text in UTF-8, but got other bytes"] * shown.num_rows)
+    return rows.filter(pa.array(~bad))
 
 
 def _complete(rows: pa.Table, rejects: RejectedRows) -> pa.Table:
