@@ -26,7 +26,7 @@ from whimbrel.pipeline.errors import ColumnError, check_integer, check_type
 from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.index.workers import open_version
-from whimbrel.pipeline.spark.dataframes import check_frame, positional, repeated
+from whimbrel.pipeline.spark.dataframes import FIELDS_DIFFER, check_frame, positional, repeated
 from whimbrel.pipeline.spark.expressions import name, variant_field, variant_get
 from whimbrel.pipeline.stages.conform.exact_cast import exact_cast
 from whimbrel.pipeline.stages.match.match import match
@@ -181,7 +181,7 @@ def _field(schema: StructType, field: str) -> str:
     """The quoted name of a field of a struct; ColumnError if Spark cannot tell it from others."""
     twice = repeated(schema.names)
     if field in twice:
-        raise ColumnError(field, "another name for each field of the struct", ", ".join(twice))
+        raise ColumnError(field, FIELDS_DIFFER, ", ".join(twice))
     return name(field)
 
 

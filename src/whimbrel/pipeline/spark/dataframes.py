@@ -11,6 +11,9 @@ from whimbrel.pipeline.errors import BadOption, check_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+FIELDS_DIFFER = "another name for each field of the struct"
+"""What is expected of a struct whose fields Spark cannot tell apart, for a ColumnError."""
+
 
 def check_frame(option: str, value: object, streaming: bool | None = None) -> None:
     """BadOption if the value of an option is no DataFrame, or not one at rest or streaming, as it should be."""

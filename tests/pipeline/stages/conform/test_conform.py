@@ -267,6 +267,9 @@ def test_columns_whose_names_differ_in_case_only(spark: SparkSession) -> None:
     events = spark.createDataFrame([(1, 2)], "x int, y int").toDF("a", "A")
     declared = StructType([StructField("A", LongType()), StructField("a", LongType())])
     assert [tuple(row) for row in conform(events, declared).valid.collect()] == [(2, 1)]
+    fields = spark.sql("SELECT struct(1 AS x, 2 AS X) d")
+    with pytest.raises(ColumnError, match="another name for each field of the struct, but got x, X - at column x"):
+        conform(fields, StructType.fromDDL("d struct<x: int>"))
 
 
 def test_fields_of_json_with_any_name(spark: SparkSession) -> None:

@@ -12,6 +12,8 @@ from typing import Literal
 
 from pyspark.sql import types as t
 
+from whimbrel.pipeline.errors import ColumnError
+from whimbrel.pipeline.spark.dataframes import FIELDS_DIFFER, repeated
 from whimbrel.pipeline.spark.expressions import literal, name, struct, type_name, variant_field, variant_get
 from whimbrel.pipeline.stages.conform.exact_cast import FLOATS, ExactCast, exact_cast, is_number
 from whimbrel.pipeline.stages.conform.schema_checks import SHOWN
@@ -169,6 +171,8 @@ def _check_nested(
 ) -> CheckedValue | None:
     """A struct, array or map of known types; None if it is not what was declared."""
     if isinstance(actual, t.StructType) and isinstance(declared, t.StructType):
+        if twice := repeated(actual.names):
+            raise ColumnError(twice[0], FIELDS_DIFFER, ", ".join(twice))
         fields = {key: f"{value}.{name(key)}" for key in actual.names}
         checked = check_fields(actual, fields, declared, unknown, place)
         return CheckedValue(f"if({value} IS NULL, NULL, {checked.value})", checked.one, checked.many)
