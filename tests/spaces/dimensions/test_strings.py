@@ -48,6 +48,20 @@ def test_a_change_of_one_region_that_spreads_the_labels_leaves_the_others_as_the
     assert labels.relabelings > 0
 
 
+def test_no_interval_is_empty_because_the_label_of_one_bound_spreads_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(strings, "_STRIDE", 4)
+    spaces, labels = named()
+    spaces.subscribe_many([(number, [{"name": f"b{number}"}]) for number in range(10, 60)])
+    for number in range(9):
+        bounds = "b50", "b55" + "x" * number
+        spaces.subscribe(number, [{"name": bounds}])
+        assert spaces.subscription(number) == [{"name": Interval(*bounds)}]
+        spaces._check()
+    assert labels.relabelings > 0
+
+
 ORDERS: dict[str, Callable[[int], str]] = {
     "up": lambda number: f"m{number:05}",
     "down": lambda number: f"m{99_999 - number:05}",

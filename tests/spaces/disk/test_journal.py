@@ -185,11 +185,15 @@ def test_a_snapshot_whose_journal_cannot_be_made_stops_all_calls_and_loses_none(
     spaces = filled(tmp_path / "spaces")
     sequence = spaces.sequence
 
-    def full(path: Path) -> None:
-        raise OSError(28, "No space left on device")
+    opened = os.open
+
+    def full(path: str | Path, *options: int) -> int:
+        if Path(path).name.startswith("journal-"):
+            raise OSError(28, "No space left on device")
+        return opened(path, *options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "sync", full)
+        patch.setattr(os, "open", full)
         with pytest.raises(OSError, match="No space"):
             spaces.compact()
     with open(tmp_path / "other", "wb") as other:  # which may get the number of the file that was closed

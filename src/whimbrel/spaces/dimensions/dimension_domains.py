@@ -232,10 +232,13 @@ class StringDomain(DimensionDomain):
             high = self._cut(interval.high, interval.ends[1] == "]", path)
         if not IntervalSet.between(low, high):
             raise EmptyRegion("an interval with values", str(interval), path)
-        return (
-            LOW if low == edge(STRING) else self.labels.of(low),
-            HIGH if interval.high is None else self.labels.of(high),
-        )
+        cuts = LOW, HIGH
+        for _ in range(2):  # a new label of one bound may change that of the other: the second time both are there
+            cuts = (
+                LOW if low == edge(STRING) else self.labels.of(low),
+                HIGH if interval.high is None else self.labels.of(high),
+            )
+        return cuts
 
     def show(self, low: int, high: int) -> Interval:
         return show_text(self.labels.cut_of, low, high)
