@@ -246,12 +246,13 @@ class StoppingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop to listen, end streams, and wait for open requests."""
-        if self._broker.spark is not None:  # takes seconds, in which clients would open the streams that were ended
+        if self._broker.spark is not None:
             await self._broker.spark.stop()
+        await self._peering.stop()
+        # Last, because clients open streams again that were ended: what follows refuses new requests at once.
         self._broker.hub.close_all("stopping")
         self._broker.matches.stop()
         self._broker.feed.close()
-        await self._peering.stop()
         await super().shutdown(sockets)
 
 
