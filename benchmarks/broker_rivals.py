@@ -140,17 +140,17 @@ def measure(rival: RivalBroker, task: RivalTask) -> dict[str, Any]:
         return {"name": rival.name, "skipped": f"{rival.program} is not installed"}
     events, port, directory = task.events, _free_port(), task.directory / rival.program
     with _running(rival, directory, port) as server:
-        before, mine = cpu_seconds(server), time.process_time()
+        server_before, client_before = cpu_seconds(server), time.process_time()
         seconds = asyncio.run(_publish_all(rival, port, events, task.batch))
         published = {
             "events_per_second": round(len(events) / seconds),
-            "server_us_per_event": round((cpu_seconds(server) - before) / len(events) * 1e6, 1),
-            "client_us_per_event": round((time.process_time() - mine) / len(events) * 1e6, 1),
+            "server_us_per_event": round((cpu_seconds(server) - server_before) / len(events) * 1e6, 1),
+            "client_us_per_event": round((time.process_time() - client_before) / len(events) * 1e6, 1),
         }
     with _running(rival, directory, port) as server:
-        before, mine = cpu_seconds(server), time.process_time()
+        server_before, client_before = cpu_seconds(server), time.process_time()
         times, seconds = asyncio.run(_fan_out(rival, port, task.streams, task.fan_out))
-        server_cpu, client_cpu = cpu_seconds(server) - before, time.process_time() - mine
+        server_cpu, client_cpu = cpu_seconds(server) - server_before, time.process_time() - client_before
     delivered = {
         "streams": task.streams,
         "deliveries_per_second": round(len(times) / seconds),

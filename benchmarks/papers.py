@@ -3,7 +3,7 @@
 Bias. They are ours, written to be as fast as their algorithm allows in Numba, and no author has tuned them. Members
 that load in bulk answer tables by their own fast lane, block by block; the others take events one by one, and reading
 a row of a table as an event is part of their time. They are given as many subscriptions as they load in reasonable
-time, in a field of that size, with the engine beside them. `naive` is the reference evaluator: it is here to check the
+time, in a race of that size, with the engine beside them. `naive` is the reference evaluator: it is here to check the
 answers of everybody else, not to race.
 """
 

@@ -14,7 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -115,9 +115,9 @@ def measure_publish(name: str, sizes: BrokerSizes, directory: Path, progress: Pr
         broker.settle()
         bodies = batches(events, sizes.events, sizes.batch, "run")
         threads = broker.thread_seconds()
-        before, mine = broker.cpu_seconds(), time.process_time()
+        broker_before, client_before = broker.cpu_seconds(), time.process_time()
         seconds = asyncio.run(publish_all(broker, bodies))
-        broker_cpu, client_cpu = broker.cpu_seconds() - before, time.process_time() - mine
+        broker_cpu, client_cpu = broker.cpu_seconds() - broker_before, time.process_time() - client_before
         used = {name: spent - threads.get(name, 0.0) for name, spent in broker.thread_seconds().items()}
     return {
         "workload": name,
@@ -217,7 +217,7 @@ def measure_single_publishes(sizes: BrokerSizes, directory: Path) -> dict[str, A
 
 def measure_start(sizes: BrokerSizes, directory: Path, progress: Progress) -> dict[str, Any]:
     """Import many subscriptions, stop, and start from the saved index; seconds."""
-    filters, _ = workload_texts("hm", BrokerSizes(**{**asdict(sizes), "subscriptions": sizes.many}))
+    filters, _ = workload_texts("hm", replace(sizes, subscriptions=sizes.many))
     with BrokerProcess(directory) as broker:
         imported = asyncio.run(import_filters(broker, filters))
         progress(f"{sizes.many:,} subscriptions imported in {imported:.1f} s")

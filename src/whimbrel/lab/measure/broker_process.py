@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -15,10 +14,16 @@ from typing import Self
 
 import msgspec
 
+from whimbrel.model.errors import WhimbrelError
+
 BATCH, LINES = "application/cloudevents-batch+json", "application/x-ndjson"
 """The content types of many CloudEvents in one request, and of JSON lines."""
 _IMPORTED = 20_000
 """Subscriptions of one request."""
+
+
+class BrokerFailed(WhimbrelError):
+    """A broker that is measured did not start, or refused a request."""
 
 
 def cpu_seconds(process: int) -> float:
@@ -50,28 +55,37 @@ class BrokerProcess:
 
     @property
     def url(self) -> str:
-        """Its address."""
         return f"http://{self.host}:{self.port}"
 
-    def start(self) -> float:
-        """Start it, and return the seconds until it is ready."""
+    def start(self, port: int = 0) -> float:
+        """Start it on a port, by default a free one. Return the seconds until it is ready."""
         began = time.perf_counter()
-        command = [sys.executable, "-m", "whimbrel.cli.main", "serve", "--json", "--port", "0", "--data"]
+        command = [sys.executable, "-m", "whimbrel.cli.main", "serve", "--json", "--port", str(port), "--data"]
         self._process = subprocess.Popen(
             [*command, str(self._directory)], stderr=subprocess.PIPE, env=self._environment
         )
         assert self._process.stderr is not None
+        line = b""
         for line in self._process.stderr:
             if b'"address"' in line:
                 self.port = int(msgspec.json.decode(line)["address"].rpartition(":")[2])
                 break
+        else:
+            self._process.communicate()
+            raise BrokerFailed(f"Expected a broker to start, but it ended: {line.decode(errors='replace').strip()}")
         self.get("/readyz")
         return time.perf_counter() - began
 
     def stop(self) -> None:
-        """End it in an orderly way."""
+        """Let it write what it has, and end."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        self._process.terminate()
+        self._process.communicate()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        assert self._process is not None
+        self._process.kill()
         self._process.communicate()
 
     def cpu_seconds(self) -> float:
@@ -79,9 +93,13 @@ class BrokerProcess:
         assert self._process is not None
         return cpu_seconds(self._process.pid)
 
+    def metrics(self) -> str:
+        """Its metrics, as text."""
+        return self.get("/metrics")
+
     def thread_seconds(self) -> dict[str, float]:
         """The CPU time of each of its threads, as its metrics tell it."""
-        found = re.findall(r'whimbrel_thread_cpu_seconds_total{thread="([^"]+)"} (\S+)', self.get("/metrics"))
+        found = re.findall(r'whimbrel_thread_cpu_seconds_total{thread="([^"]+)"} (\S+)', self.metrics())
         return {name: float(seconds) for name, seconds in found}
 
     def get(self, path: str) -> str:
@@ -102,7 +120,7 @@ class BrokerProcess:
         return await self.post_all("/subscriptions/import", [b"\n".join(group) for group in groups], LINES, 1)
 
     async def post_all(self, path: str, bodies: Sequence[bytes], kind: str, connections: int) -> float:
-        """Post all bodies over some connections. Return the seconds that it took; RuntimeError if one is refused."""
+        """Post all bodies over some connections. Return the seconds that it took; BrokerFailed if one is refused."""
         waiting = list(reversed(bodies))
 
         async def work() -> None:
@@ -110,7 +128,7 @@ class BrokerProcess:
             while waiting:
                 answer = await connection.request("POST", path, waiting.pop(), kind)
                 if b'"error"' in answer:
-                    raise RuntimeError(f"POST {path}: {answer[:300].decode(errors='replace')}")
+                    raise BrokerFailed(f"POST {path}: {answer[:300].decode(errors='replace')}")
             connection.close()
 
         began = time.perf_counter()
@@ -135,24 +153,22 @@ class Connection:
 
     @classmethod
     async def open(cls, host: str, port: int) -> Connection:
-        """Connect."""
         return cls(*await asyncio.open_connection(host, port, limit=1 << 24))
 
     async def request(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> bytes:
-        """Send a request and return the answer's body; RuntimeError for a status of 400 or above."""
+        """Send a request and return the answer's body; BrokerFailed for a status of 400 or above."""
         self.send(method, path, body, kind)
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", head)
         content = await self.reader.readexactly(int(length[1])) if length else b""
         if int(head[9:12]) >= 400:
-            raise RuntimeError(f"{method} {path}: {head[9:12].decode()} {content[:300].decode(errors='replace')}")
+            raise BrokerFailed(f"{method} {path}: {head[9:12].decode()} {content[:300].decode(errors='replace')}")
         return content
 
     def send(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> None:
-        """Send a request."""
+        """Send a request, and do not wait for the answer."""
         head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\n"
         self.writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
 
     def close(self) -> None:
-        """Close it."""
         self.writer.close()

@@ -30,9 +30,9 @@ def measure_publications(directory: Path, subscriptions: int, keys: int, updates
         asyncio.run(broker.post_all(_PATH, _bodies(chance, places, keys, batch), LINES, _CONNECTIONS))
         bodies = _bodies(chance, places, updates, batch)
         broker.settle()
-        before, mine, told = broker.cpu_seconds(), time.process_time(), _told(broker)
+        broker_before, client_before, told = broker.cpu_seconds(), time.process_time(), _told(broker)
         seconds = asyncio.run(broker.post_all(_PATH, bodies, LINES, _CONNECTIONS))
-        broker_cpu, client_cpu = broker.cpu_seconds() - before, time.process_time() - mine
+        broker_cpu, client_cpu = broker.cpu_seconds() - broker_before, time.process_time() - client_before
         told = _told(broker) - told
     return {
         "subscriptions": subscriptions,
@@ -70,6 +70,6 @@ def _bodies(chance: random.Random, places: list[tuple[float, float]], count: int
 
 def _told(broker: BrokerProcess) -> float:
     """How many notifications the broker has made so far."""
-    found = re.search(r"^whimbrel_publication_notifications_total (\S+)", broker.get("/metrics"), re.MULTILINE)
+    found = re.search(r"^whimbrel_publication_notifications_total (\S+)", broker.metrics(), re.MULTILINE)
     assert found is not None, "expected a count of notifications among the metrics"
     return float(found[1])

@@ -70,9 +70,9 @@ class _Receiver(asyncio.Protocol):
 def measure_webhooks(directory: Path, subscriptions: int, events: int, batch: int | None) -> dict[str, Any]:
     """Publish events that all subscriptions match, and wait until their receiver has them all."""
     with BrokerProcess(directory, {"WHIMBREL_WEBHOOK_NETWORKS": "127.0.0.0/8"}) as broker:
-        before, mine = broker.cpu_seconds(), time.process_time()
+        broker_before, client_before = broker.cpu_seconds(), time.process_time()
         seconds, requests = asyncio.run(_run(broker, subscriptions, events, batch))
-        broker_cpu, receiver_cpu = broker.cpu_seconds() - before, time.process_time() - mine
+        broker_cpu, receiver_cpu = broker.cpu_seconds() - broker_before, time.process_time() - client_before
     deliveries = subscriptions * events
     return {
         "subscriptions": subscriptions,

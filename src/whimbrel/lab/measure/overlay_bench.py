@@ -13,7 +13,6 @@ three brokers together; the CPU time of the middle broker's router is what the m
 from __future__ import annotations
 
 import asyncio
-import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -168,11 +167,12 @@ class ChainBroker(BrokerProcess):
         """What it tells of its links."""
         return msgspec.json.decode(self.client.call(wire.get("/overlay")))
 
+    def metrics(self) -> str:
+        return self.client.call(wire.get("/metrics")).decode()
+
     def router_seconds(self) -> float:
         """The CPU time of its router."""
-        told = self.client.call(wire.get("/metrics")).decode()
-        found = re.search(r'whimbrel_thread_cpu_seconds_total{thread="router"} (\S+)', told)
-        return float(found[1]) if found else 0.0
+        return self.thread_seconds().get("router", 0.0)
 
 
 def run_chain(filters: int, events: int, repeat: int, progress: Progress) -> dict[str, Any]:

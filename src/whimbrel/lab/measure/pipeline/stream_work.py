@@ -40,10 +40,10 @@ def run_stream(bench: Workbench) -> dict[str, object]:
     index, _ = bench.index()
     batch, batches = int(parameters["batch"]), int(parameters["batches"])
     bench.progress("warming up")
-    _sustained(bench, "warming", events, index, batch, math.ceil(batches * _WARMING))
+    _sustained(bench, _written(bench, "warming", events, batch, math.ceil(batches * _WARMING)), index)
     bench.progress("sustained rate")
-    clock = ProcessTreeTimes()
-    full = clock.of(lambda: _sustained(bench, "sustained", events, index, batch, batches))
+    clock, source = ProcessTreeTimes(), _written(bench, "sustained", events, batch, batches)
+    full = clock.of(lambda: _sustained(bench, source, index))
     cpu = clock.median_cpu
     rate, seconds = int(parameters["rate"]), float(parameters["seconds"])
     bench.progress(f"{rate:,} events/s for {seconds:g} s")
@@ -100,20 +100,25 @@ class _Watch:
         return [self.found[number] for number in sorted(self.found)][_WARM:]
 
 
-def _sustained(bench: Workbench, name: str, events: pa.Table, index: Path, batch: int, batches: int) -> list[_Batch]:
-    """Micro-batches of equal size, one right after the other."""
+def _written(bench: Workbench, name: str, events: pa.Table, batch: int, batches: int) -> Path:
+    """A folder with the files of micro-batches of equal size, one file for each core; those that warm up come first."""
     source = bench.scratch / name
     source.mkdir()
-    parts = os.cpu_count() or 1
     for number in range(batches + _WARM):
         first = number * batch % max(events.num_rows - batch + 1, 1)
         staged = bench.scratch / f"{name}-{number}"
         staged.mkdir()
-        write_parts(events.slice(first, batch), staged, parts)
+        write_parts(events.slice(first, batch), staged, os.cpu_count() or 1)
         for file in sorted(staged.iterdir()):
             file.rename(source / f"{number:04}-{file.name}")
-    stream = _matched(bench, source, source, index, parts)
-    query = stream.option("checkpointLocation", str(bench.scratch / f"{name}-at")).trigger(availableNow=True).start()
+    return source
+
+
+def _sustained(bench: Workbench, source: Path, index: Path) -> list[_Batch]:
+    """Match the micro-batches of a folder, one right after the other."""
+    stream = _matched(bench, source, source, index, os.cpu_count() or 1)
+    checkpoint = str(bench.scratch / f"{source.name}-at")
+    query = stream.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()
     return _Watch(query).batches()
 
