@@ -285,16 +285,14 @@ def export_publications(spark: SparkSession, checkpoint: str | os.PathLike[str])
     """
     from whimbrel.pipeline.stages.transitions.processor import to_publications
 
-    def read(name: str) -> DataFrame:
+    def read(name: str, content: str) -> DataFrame:
         found = spark.read.format("statestore").option("path", str(checkpoint)).option("stateVarName", name)
-        if name == "delta":
-            found = found.option("flattenCollectionTypes", "true")
-        return found.load()
+        # A list stays one value: to collect its elements again would lose their order, which counts.
+        column = f.col(content).alias(name)
+        return found.option("flattenCollectionTypes", "false").load().select(f.col("key.bucket"), column)
 
-    meta = read("meta").select(f.col("key.bucket"), f.col("value.content").alias("meta"))
-    base = read("base").select(f.col("key.bucket"), f.col("value.content").alias("base"))
-    delta = read("delta").select(f.col("key.bucket"), f.col("list_element.content").alias("delta"))
-    deltas = delta.groupBy("bucket").agg(f.collect_list("delta").alias("deltas"))
+    meta, base = read("meta", "value.content"), read("base", "value.content")
+    deltas = read("delta", "list_value.content").withColumnRenamed("delta", "deltas")
     whole = meta.join(base, "bucket", "left").join(deltas, "bucket", "left")
     return whole.select("meta", "base", "deltas").mapInPandas(
         to_publications, "k string, version bigint, content binary, pairs binary"
