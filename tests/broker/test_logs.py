@@ -111,7 +111,7 @@ def test_a_served_broker_logs_its_start_its_requests_and_its_end(tmp_path: Path)
     with subprocess.Popen([*command, "--log", "json", "--access-log"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         seen = [json.loads(process.stderr.readline())]
-        httpx.get(f"http://127.0.0.1:{port}/healthz?secret=1", headers={"x-request-id": "q"}, **PLAIN)
+        httpx.get(f"http://127.0.0.1:{port}/healthz?secret=1", headers={"x-request-id": "q"}, timeout=60, **PLAIN)
         process.terminate()
         seen += [json.loads(line) for line in process.stderr]
         assert process.wait() == 0
