@@ -93,7 +93,7 @@ def _run(directory: Path, generation: int, answers: int) -> None:
 def main(directory: Path, seconds: float, seed: int) -> None:
     """Kill a child at random moments for so long; print how many, and how many of them lost a save in progress.
 
-    Goes on, however long it takes, until some kills were within a save and some were not.
+    Goes on, however long it takes, until some kill was within a save.
     """
     engine.HEAD_SIZE, engine.FANOUT = 8, 3  # merges are nearly always under way
     index = Index()
@@ -103,7 +103,7 @@ def main(directory: Path, seconds: float, seed: int) -> None:
     kills = torn = generation = 0
     generation_of(directory)  # compiles what checking needs, before the clock starts
     ends = time.monotonic() + seconds
-    while time.monotonic() < ends or kills < 4 or torn in (0, kills):
+    while time.monotonic() < ends or kills < 4 or not torn:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:

@@ -66,7 +66,7 @@ def _run(*arguments: object) -> str:
 @pytest.mark.parametrize("seconds", [8, pytest.param(60, marks=pytest.mark.soak)])
 def test_a_kill_while_saving_and_merging_leaves_the_old_index_or_the_new_one(tmp_path: Path, seconds: int) -> None:
     kills, torn, _ = map(int, _run("-m", "tests.engine.live.crash_loop", tmp_path / "index", seconds, seconds).split())
-    assert kills > torn > 0
+    assert kills > 3 and torn > 0
 
 
 def _refused(directory: Path, path: Path, content: bytes) -> None:
