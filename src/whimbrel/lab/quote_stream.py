@@ -90,19 +90,12 @@ class QuoteStream:
         self.workload.write(home)
         self._seen = -1
 
-    def compile(self, spark: SparkSession) -> Compiled:
-        """Compile the alerts to the first version of the index."""
-        return self._compile(spark, [])
-
-    def add_alert(self, spark: SparkSession) -> Compiled:
-        """Compile a version of the index with one more alert, which most quotes match."""
-        return self._compile(spark, [self.added])
-
-    def _compile(self, spark: SparkSession, added: list[tuple[int, str]]) -> Compiled:
+    def compile(self, spark: SparkSession, added: bool = False) -> Compiled:
+        """Compile the alerts to a version of the index; with `added` there is one more, which most quotes match."""
         from whimbrel.pipeline import compile_index
 
         alerts = spark.read.parquet(str(self.home / "subscriptions.parquet"))
-        more = spark.createDataFrame(added, "id bigint, filter string")
+        more = spark.createDataFrame([self.added] if added else [], "id bigint, filter string")
         return compile_index(alerts.union(more), self.home / "index")
 
     def feed(self) -> QuoteFeed:

@@ -87,6 +87,8 @@ def demo(
         counts = broker_chapter.play(console)
         if json:
             typer.echo(to_json(counts))
+        if counts["lost"]:
+            raise typer.Exit(1)
     _go_on(console)
 
 

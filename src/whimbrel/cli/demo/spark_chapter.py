@@ -108,7 +108,7 @@ def _stream(console: Console, stream: QuoteStream, spark: SparkSession) -> None:
             started = time.perf_counter()
             feed.start()
             follow.until(lambda: totals.events >= quotes // 3, "Quotes are coming")
-            compiled = stream.add_alert(spark)
+            compiled = stream.compile(spark, added=True)
             follow.show()
             id, filter = stream.added
             console.print(f"          version {compiled.version}: subscription {id} added: {filter}", style="bold")
