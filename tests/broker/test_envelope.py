@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from whimbrel.broker.publications.update_requests import UpdateKind, check_key, read_update
 from whimbrel.broker.requests.envelope import BATCH_EVENTS, LONG_BODY, Incoming, PlainEvents, read_events, read_lines
 from whimbrel.broker.requests.errors import SEARCHED_BYTES, BadRequest, BrokerError, TooLarge
+from whimbrel.broker.requests.subscriptions import ID
 
 CONTEXT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}
 
@@ -78,6 +80,29 @@ def test_a_lone_surrogate_is_named_with_its_place(text: bytes, found: str, byte:
     head = b'{"specversion": "1.0", "id": "1", "source": "s", "type": "t", "data": '
     structured = read("application/cloudevents+json", head + text + b"}")
     assert f"but got {found} at byte {byte + len(head)}" in str(structured)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e400", "9" * 400 + ".5"])
+def test_a_number_that_no_float_holds_is_refused_in_every_form(number: str) -> None:
+    data = f'{{"a": {number}}}'.encode()
+    whole = b'{"specversion": "1.0", "id": "1", "source": "s", "type": "t", "data": ' + data + b"}"
+    found = [
+        read("application/cloudevents+json", whole),
+        read("application/cloudevents-batch+json", b"[" + whole + b"]"),
+        read("application/json", data),
+        read("application/json", data, id="1"),
+        *read_lines([data, whole], "somebody", PlainEvents()),
+    ]
+    assert all(isinstance(one, BrokerError) and "Number out of range" in str(one) for one in found), found
+    with pytest.raises(BrokerError, match="Number out of range"):
+        read_update("key", UpdateKind.PUT, data, None)
+
+
+@pytest.mark.parametrize("key", ["", ".", "..", "a/b", "a\n", "k" * 257])
+def test_a_key_that_no_path_can_have_is_refused(key: str) -> None:
+    with pytest.raises(BrokerError, match="Expected a key of 1 to 256 bytes"):
+        check_key(key)
+    assert check_key("...") == "..." and not ID.fullmatch(key) and ID.fullmatch("...")
 
 
 def test_only_the_beginning_of_a_large_text_is_searched_for_what_is_wrong() -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.broker.processes import BrokerProcess, free_port
 from whimbrel.client import (
     AsyncClient,
+    BadName,
     Client,
     Message,
     Publisher,
@@ -380,6 +381,17 @@ def test_publications_and_spaces_in_both_clients(broker: BrokerProcess) -> None:
                 await client.pull("zone")
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("name", [".", "..", ""])
+def test_a_name_that_would_be_a_step_in_the_path_is_never_sent(name: str) -> None:
+    with Client("http://127.0.0.1:9") as client:
+        town = client.space("town")
+        for call in (
+            town.delete, client.publications.get, client.publications.delete, client.delete, client.pull, client.space
+        ):  # fmt: skip
+            with pytest.raises(BadName, match=r"other than \. and \.\."):
+                call(name)
 
 
 def test_a_client_that_blocks_may_be_used_where_an_event_loop_runs(broker: BrokerProcess) -> None:

@@ -17,7 +17,16 @@ if find_spec("httpx") is None:
     raise MissingExtra("httpx", "broker")
 
 from whimbrel.client.asynchronous import AsyncClient
-from whimbrel.client.errors import BadAuthority, ClientError, Gone, PublisherClosed, Refused, StreamEnded, Unreachable
+from whimbrel.client.errors import (
+    BadAuthority,
+    BadName,
+    ClientError,
+    Gone,
+    PublisherClosed,
+    Refused,
+    StreamEnded,
+    Unreachable,
+)
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.synchronous import Client
 from whimbrel.client.threaded_publisher import ThreadedPublisher
@@ -26,6 +35,7 @@ from whimbrel.client.wire import Message, PublishResult
 __all__ = [
     "AsyncClient",
     "BadAuthority",
+    "BadName",
     "Client",
     "ClientError",
     "Gone",

@@ -27,6 +27,14 @@ class BadAuthority(ClientError):
         super().__init__(f"Expected a file of certificates in PEM, but: {problem} - at {path}")
 
 
+class BadName(ClientError):
+    """A `name` that no broker takes as an id, a key or the name of a space: nothing was sent."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"Expected an id, key or name that is not empty and other than . and .., but got {name!r}")
+
+
 class PublisherClosed(ClientError):
     """A publisher that sends nothing: its `with` block has not begun, or is over."""
 

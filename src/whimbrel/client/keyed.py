@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol
-from urllib.parse import quote
 
 import msgspec
 
@@ -50,7 +49,7 @@ class AsyncKeyedPublications:
         self._path = path
 
     def _one(self, key: str) -> str:
-        return f"{self._path}/{quote(key, safe='')}"
+        return self._path + wire.path_of(key)
 
     async def put(self, key: str, state: Mapping[str, Any]) -> int:
         """Give a publication a new state, and return the offset of that."""
@@ -85,7 +84,7 @@ class AsyncKeyedSpace:
 
     def __init__(self, caller: AsyncCaller, name: str) -> None:
         self._caller = caller
-        self._path = f"/spaces/{quote(name, safe='')}"
+        self._path = wire.path_of("spaces", name)
         self.publications = AsyncKeyedPublications(caller, f"{self._path}/publications")
 
     async def define(self, dimensions: Mapping[str, Any]) -> None:
@@ -111,7 +110,7 @@ class AsyncKeyedSpace:
 
     async def subscribe(self, /, id: str, regions: Sequence[Region], **fields: Any) -> dict[str, Any]:
         """Create or replace a durable subscription: `leave`, `hysteresis`, `dwell` and the fields of others."""
-        path = f"{self._path}/subscriptions/{quote(id, safe='')}"
+        path = self._path + wire.subscription_path(id)
         content = await self._caller.call(wire.put(path, {"regions": list(regions), **fields}))
         made: dict[str, Any] = msgspec.json.decode(content)
         return made

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from whimbrel.client.errors import Gone, Refused
+from whimbrel.client.errors import BadName, Gone, Refused
 
 Event: TypeAlias = Mapping[str, Any]
 BATCH = "application/cloudevents-batch+json"
@@ -167,9 +167,16 @@ def named(event: Event | int, filter: str | None) -> dict[str, Any]:
     return asked if filter is None else {**asked, "filter": filter}
 
 
+def path_of(*parts: str) -> str:
+    """The path with these parts. BadName if one would be a step in the path, which leads to something else."""
+    if bad := [part for part in parts if part in ("", ".", "..")]:
+        raise BadName(bad[0])
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
 def subscription_path(id: str) -> str:
     """The path of a subscription."""
-    return f"/subscriptions/{quote(id, safe='')}"
+    return path_of("subscriptions", id)
 
 
 def check(status: int, content: bytes, accepted: frozenset[int] = frozenset()) -> None:

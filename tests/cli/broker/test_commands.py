@@ -49,6 +49,8 @@ def test_a_token_is_made_offline_and_used_online(tmp_path: Path) -> None:
         more = whimbrel("token", "create", "p", "--scope", "publish", "--url", address, "--token", token)
         narrow = ("--scope", "publish", "--rule", "tenant=7", "--url", address, "--token", token)
         assert whimbrel("token", "change", "p", *narrow).status == 0
+        twice = whimbrel("token", "change", "p", "--rule", "tenant=8", *narrow)
+        assert twice.status == 2 and "Expected one value for each attribute" in twice.stderr
         listed = whimbrel("token", "list", "--url", address, "--token", token).stdout
         assert '"rules": {"tenant": 7}' in listed and more.stdout.strip() not in listed
         assert whimbrel("token", "revoke", "p?no", "--url", address, "--token", token).status == 1

@@ -13,6 +13,10 @@ from tests.cli.program import Program
         (b'{"filter": "\xff"}', "Expected text in UTF-8"),
         (b"3", "Expected a JSON object"),
         (b'{"subscription": "a", "filter": "a <", "where": "r0"}', "Expected an attribute or a literal"),
+        (
+            b'{"subscription": "a", "filter": "a = 1", "where": []}',
+            "Expected subscription, filter and a router as where",
+        ),
         (b'{"id": 1, "filter": "' + "é".encode() * 80 + b'"}', "Expected subscription, filter and a router as where"),
     ],
 )

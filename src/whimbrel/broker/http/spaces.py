@@ -45,7 +45,7 @@ async def define(request: Request) -> Response:
     broker, principal = broker_of(request), principal_of(request, "publish")
     name = request.path_params["name"]
     if not ID.fullmatch(name):
-        raise Unprocessable("Expected a name of letters, digits and _.~-", "invalid-space")
+        raise Unprocessable("Expected a name of letters, digits and _.~-, other than . and ..", "invalid-space")
     body = await read_body(request, SpaceBody, "invalid-space")
     await broker.spaces.define(name, body.dimensions, principal)
     return answer(SpaceShown(name, body.dimensions))
@@ -89,7 +89,7 @@ async def subscribe(request: Request) -> Response:
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     name, id = request.path_params["name"], request.path_params["id"]
     if not ID.fullmatch(id):
-        raise Unprocessable("Expected an id of letters, digits and _.~-", "invalid-subscription")
+        raise Unprocessable("Expected an id of letters, digits and _.~-, other than . and ..", "invalid-subscription")
     asked = read_request(await body_of(request), f"spaces/{name}")
     made, is_new = await broker.spaces.subscribe(name, id, asked, principal, if_match(request))
     return answer(shown(made), 201 if is_new else 200, {"etag": f'"{made.number}"'})

@@ -212,7 +212,8 @@ def _read_lines(lines: list[bytes]) -> list[RequestWithBody | BrokerError]:
         try:
             asked = read_request(line)
             if asked.id is not None and not ID.fullmatch(asked.id):
-                raise Unprocessable("Expected an id of letters, digits and _.~- - at $.id", "invalid-subscription")
+                expected = "an id of letters, digits and _.~-, other than . and .."
+                raise Unprocessable(f"Expected {expected} - at $.id", "invalid-subscription")
             if asked.start not in (None, "now"):
                 raise Unprocessable("Expected to start now, because imports do - at $.start", "invalid-subscription")
             found.append((asked, line))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -63,17 +63,16 @@ class UpdateLine(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _line = msgspec.json.Decoder(UpdateLine)
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_object = msgspec.json.Decoder(dict[str, Any])
 _encode = msgspec.json.Encoder().encode
 
 
 def check_key(key: str) -> str:
     """The key, if it may be one."""
-    if not key or len(key.encode()) > KEY_BYTES or "/" in key or not key.isprintable():
-        shown = repr(key[:40])
-        raise Unprocessable(
-            f"Expected a key of 1 to {KEY_BYTES} bytes, printable and without a slash, but got {shown}", "invalid-key"
-        )
+    is_path = "/" in key or key in (".", "..")
+    if not key or len(key.encode()) > KEY_BYTES or is_path or not key.isprintable():
+        expected = f"a key of 1 to {KEY_BYTES} bytes, printable, without a slash and other than . and .."
+        raise Unprocessable(f"Expected {expected}, but got {key[:40]!r}", "invalid-key")
     return key
 
 

@@ -84,6 +84,7 @@ def structured(raw: bytes) -> Incoming:
     EVENT_BYTES.check(len(raw), "$")
     try:
         event = _attributes.decode(raw)
+        _json.decode(raw)  # a number that no float holds, such as 1e999, would stop its readers
     except BAD_JSON as error:
         raise Unprocessable(f"Expected a CloudEvent, but got: {json_problem(raw, error)}", "invalid-event") from None
     if event.specversion != "1.0":

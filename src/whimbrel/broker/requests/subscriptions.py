@@ -25,7 +25,8 @@ DWELL_SECONDS = 366 * 86_400.0
 """Dwell of a subscription, at most."""
 MARGIN = 1e15
 """Hysteresis in one dimension of a space, at most: far more than any distance, and as a time still a number."""
-ID = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
+ID = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.~-]{1,128}")
+"""Not one or two dots: clients and proxies read those as steps in a path, and would ask for something else."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]

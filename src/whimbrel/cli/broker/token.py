@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
 
 import typer
 
@@ -65,7 +64,7 @@ def change(
     from whimbrel.client import wire
 
     with connect(url, token, ca) as client:
-        client.call(wire.put(_path(name), {"scopes": scope, "tenant": tenant, "rules": rules}))
+        client.call(wire.put(wire.path_of("tokens", name), {"scopes": scope, "tenant": tenant, "rules": rules}))
 
 
 @token.command("list")
@@ -102,12 +101,7 @@ def revoke(
     from whimbrel.client import wire
 
     with connect(url, token, ca) as client:
-        client.call(wire.delete(_path(name)))
-
-
-def _path(name: str) -> str:
-    """The path of a token."""
-    return f"/tokens/{quote(name, safe='')}"
+        client.call(wire.delete(wire.path_of("tokens", name)))
 
 
 def _check_there(data: str) -> None:
@@ -129,7 +123,11 @@ def _offline(data: str, work: Callable[[Broker], Awaitable[Any]]) -> Any:
 
 
 def _rules(texts: list[str] | None) -> dict[str, Any]:
-    return dict(map(_rule, texts or ()))
+    rules: dict[str, Any] = {}
+    for name, value in map(_rule, texts or ()):
+        if rules.setdefault(name, value) != value:
+            raise typer.BadParameter(f"Expected one value for each attribute, but got two for {name!r}")
+    return rules
 
 
 def _rule(text: str) -> tuple[str, Any]:

@@ -111,6 +111,7 @@ def _subscriptions(scenario: Scenario, path: Path | None) -> list[tuple[str, str
 
     if path is None:
         return [(one.router, one.id, one.interest) for one in scenario.filters]
+    routers = list(scenario.topology.neighbours)
     out: dict[str, tuple[str, str, Interest]] = {}
     for row, line in enumerate(path.read_bytes().splitlines()):
         try:
@@ -118,7 +119,7 @@ def _subscriptions(scenario: Scenario, path: Path | None) -> list[tuple[str, str
             if "filter" not in content:
                 continue  # an event of a history, or an empty line
             name, text, where = (content.get(key) for key in ("subscription", "filter", "where"))
-            if not isinstance(name, str) or not isinstance(text, str) or where not in scenario.topology.neighbours:
+            if not isinstance(name, str) or not isinstance(text, str) or where not in routers:
                 raise MalformedSubscription(
                     "subscription, filter and a router as where", line[:80].decode(errors="replace"), row
                 )
