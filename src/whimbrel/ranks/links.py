@@ -125,7 +125,8 @@ class EventLinks:
             codes[:, is_done] = _NOTHING
         for row in np.flatnonzero((codes == _UNKNOWN).any(axis=0)).tolist():
             codes[:, row] = self._compared(read(row))
-        return [self._part(number, own, marks) for number, own in enumerate(codes)]
+        is_compared = (codes != _NOTHING).any(axis=1)
+        return [self._part(number, codes[number], marks) for number in np.flatnonzero(is_compared).tolist()]
 
     def table_parts(
         self,
@@ -236,8 +237,6 @@ def append_links(words: Int64s, link_words: Int64s, count: int, texts: int) -> i
     """Append how each pair compares to the entries of one event. Returns what `EventLinks.append_read` does."""
     entries, arrays = _entries(words, ENTRIES_AT), _links(link_words, 0)
     pairs = arrays.links.shape[0]
-    if count + _VALUES * pairs > entries.attrs.size:
-        return -1
     codes = np.empty((pairs, 1), np.uint8)
     ends = np.empty(2, np.int64)
     ends[0], ends[1] = 0, count
@@ -252,6 +251,8 @@ def append_links(words: Int64s, link_words: Int64s, count: int, texts: int) -> i
             return -1
         first, last = (np.int64(0), np.int64(_VALUES)) if code == _SEVERAL else (code, code + (code < _VALUES))
         mark = SEVERAL_LINKED if code == _SEVERAL else mark
+        if count + last - first > entries.attrs.size:
+            return -1
         for value in range(first, last):
             entries.attrs[count], entries.elements[count] = arrays.links[pair, 0], 0
             entries.bits[count] = RANK | np.int64(arrays.ranks[pair, value])
