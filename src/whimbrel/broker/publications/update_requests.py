@@ -63,7 +63,8 @@ class UpdateLine(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _line = msgspec.json.Decoder(UpdateLine)
-_object = msgspec.json.Decoder(dict[str, Any])
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_whole_object = msgspec.json.Decoder(dict[str, Any])
 _encode = msgspec.json.Encoder().encode
 
 
@@ -83,7 +84,7 @@ def read_update(key: str, kind: UpdateKind, content: bytes, versions: frozenset[
         if len(content) > EVENT_BYTES.value:
             raise TooLarge(f"Expected a state of at most {EVENT_BYTES.value:,} bytes, but got {len(content):,}")
         try:
-            _object.decode(content)
+            _whole_object.decode(content)  # refuses numbers that no float holds
             if kind is UpdateKind.PATCH:
                 parse_json(content)  # a key that comes twice has no meaning in a patch
         except (*BAD_JSON, WhimbrelError) as error:
