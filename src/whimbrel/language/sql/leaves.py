@@ -124,8 +124,8 @@ def _leaf(template: Template, node: TemplateNode, negated: bool) -> Leaf | None:
         return None
     if term.kind in ("always", "never"):  # such a term drops its literals, but the parser must check dates
         return Leaf(term, (), 0, (), (), True) if "timestamp" not in types else None
-    is_alone = len(term.operands) == len(types) == 1
-    is_list, is_each = reader.is_list and is_alone, reader.is_each and is_alone
+    may_be_longer = template.has_list and len(term.operands) == len(types) == 1
+    is_list, is_each = reader.is_list and may_be_longer, reader.is_each and may_be_longer
     return Leaf(
         term, tuple(types), strings, negative, template.dates, is_list, is_each, reader.pattern, reader.has_escape
     )

@@ -68,7 +68,19 @@ class OperandReader:
     It counts the literals and predicates that it has read, and how deep parts are nested.
     """
 
-    __slots__ = ("at", "dates", "depth", "negatives", "numbers", "predicates", "strings", "text", "tokens", "words")
+    __slots__ = (
+        "at",
+        "dates",
+        "depth",
+        "has_list",
+        "negatives",
+        "numbers",
+        "predicates",
+        "strings",
+        "text",
+        "tokens",
+        "words",
+    )
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -79,6 +91,7 @@ class OperandReader:
         self.numbers = 0
         self.negatives: list[int] = []
         self.dates: list[int] = []
+        self.has_list = False
         self.depth = 0
         self.predicates = 0
 

@@ -57,7 +57,9 @@ class SqlParser(OperandReader):
         root = self.condition(self.expression(0))
         if self.tokens[self.at]:
             raise self.error("AND, OR or the end of the filter")
-        return Template(root, tuple(self.strings), self.numbers, tuple(self.negatives), tuple(self.dates))
+        return Template(
+            root, tuple(self.strings), self.numbers, tuple(self.negatives), tuple(self.dates), self.has_list
+        )
 
     def expression(self, power: int) -> OperandToken | TemplateNode:
         """The longest expression whose joins bind tighter than `power`."""
@@ -223,6 +225,7 @@ class SqlParser(OperandReader):
         if self.tokens[self.at] != "(":
             raise self.error(f"'(' after {operator}")
         self.at += 1
+        self.has_list = True
         return self.literals_in_list()
 
     def _contains(self, left: OperandToken) -> TemplateNode:

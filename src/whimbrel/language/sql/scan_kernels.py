@@ -297,8 +297,8 @@ def scan_texts(
                 sign = -1 if symbol == MINUS else 1
                 at = _after_spaces(data, at + 1, end)
                 kind = KIND[item(data, at)] if at < end else ODD
-                if kind not in (DIGIT, POINT_KIND):
-                    good = False
+                if kind not in (DIGIT, POINT_KIND) or (size > 0 and rest[size - 1] in (PLUS, MINUS)):
+                    good = False  # no number behind the sign, or a sign behind another
                     break
             if word >= 0 and (kind == STRING or symbol == OPEN):
                 _capitalise(rest, word, size)

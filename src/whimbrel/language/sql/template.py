@@ -216,7 +216,8 @@ def fold(left: Value | None, op: Comparison, right: Value | None) -> bool | None
 class Template:
     """A parsed shape: the tree with slots, the types of its strings, and the slots with a minus before them.
 
-    `dates` are the slots of timestamps that are written as DATE, without a time.
+    `dates` are the slots of timestamps that are written as DATE, without a time. `has_list`: some slots are members of
+    a list. A literal in parentheses is no list.
     """
 
     root: TemplateNode
@@ -224,6 +225,7 @@ class Template:
     numbers: int
     negatives: tuple[int, ...]
     dates: tuple[int, ...] = ()
+    has_list: bool = False
 
     @cached_property
     def is_plain(self) -> bool:
