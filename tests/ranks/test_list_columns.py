@@ -83,6 +83,14 @@ def test_of_a_key_that_comes_twice_the_last_value_counts() -> None:
     assert entries(encoder.encode_table(table.slice(2))) == [{0: {0}}, {0: {0}}, {}]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.large_string()])
+def test_maps_may_have_views_of_text(kind: pa.DataType) -> None:
+    pairs = pa.array([[("k", "x"), ("l", "y")], [], [("k", None)]], pa.map_(pa.string(), pa.string()))
+    maps = pa.MapArray.from_arrays(pairs.offsets, pairs.keys.cast(kind), pairs.items.cast(kind))
+    encoded = make({"m.k": {"strings": ["x"]}}).encode_table(pa.table({"m": maps}))
+    assert entries(encoded) == entries(make({"m.k": {"strings": ["x"]}}).encode_table(pa.table({"m": pairs})))
+
+
 def test_keys_that_are_no_text_are_refused_where_an_attribute_lies() -> None:
     table = pa.table({"m": pa.array([[(1, 1)]], pa.map_(pa.int64(), pa.int64()))})
     with pytest.raises(EventError, match="a text as key"):

@@ -82,8 +82,8 @@ def rank_map(
 ) -> list[ListRanks]:
     """The ranks of a column of maps from text to scalars; `find` returns the leaf of a key."""
     keys, starts, ends = _members(array, array.keys)
-    values, _, _ = _members(array, array.items)
-    keys = (keys.cast(pa.large_string()) if keys.type.id == lib.Type_STRING_VIEW else keys).dictionary_encode()
+    values = _takeable(_members(array, array.items)[0])
+    keys = _takeable(keys).dictionary_encode()
     codes = np.asarray(keys.indices)
     order = np.argsort(codes, kind="stable")
     cuts = np.searchsorted(codes[order], np.arange(len(keys.dictionary) + 1))
@@ -106,6 +106,12 @@ def rank_map(
         on_values(inner, chosen, ranks, begins, stops)
         parts.append(ListRanks(inner.attr, ranks, begins, stops))
     return parts
+
+
+def _takeable(array: pa.Array) -> pa.Array:
+    """The array without views, from which Arrow does not take."""
+    wide = {lib.Type_STRING_VIEW: pa.large_string(), lib.Type_BINARY_VIEW: pa.large_binary()}.get(array.type.id)
+    return array if wide is None else array.cast(wide)
 
 
 def _members(array: pa.Array, values: pa.Array) -> tuple[pa.Array, np.ndarray, np.ndarray]:
