@@ -1,20 +1,38 @@
-"""Neon: its tables, event types, comparisons of attributes, and refusals."""
+"""Neon: its tables, its refusals, and its relational form run by a database."""
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import events, filters
+from whimbrel.lab.workloads import make as make_workload
 from whimbrel.matchers import make
 from whimbrel.matchers.neon.neon import Neon
 from whimbrel.matchers.shared.option_checks import MatcherOptionError
-from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
+
+duckdb: Any = pytest.importorskip("duckdb")
 
 
 def neon(**options: object) -> Neon:
     matcher = make("neon", **options)
     assert isinstance(matcher, Neon)
     return matcher
+
+
+def query(matcher: Neon, events: object) -> list[tuple[int, int | str]]:
+    """The pairs that a database finds, with those of the subscriptions that have no predicate."""
+    form = matcher.relational_form()
+    with duckdb.connect() as database:
+        for name in ("predicates", "n_predicates", "holders"):
+            database.register(name, getattr(form, name))
+        database.register("events", matcher.relational_events(events))
+        return sorted(database.execute(form.query).fetchall())
 
 
 def test_an_interval_is_two_predicates_and_not_in_is_one_for_each_constant() -> None:
@@ -97,6 +115,39 @@ def test_two_attributes_are_compared_as_the_reference_does(op: str, waiting: boo
     for event in events:
         assert matcher.match(event) == [99] * filter.matches(event), event
     assert matcher.stats()["waiting"] == int(waiting)
-    found = matcher.match_batch(events)["event"].to_pylist()
-    assert found == [row for row, event in enumerate(events) if filter.matches(event)]
+    assert query(matcher, events) == [(row, 99) for row, event in enumerate(events) if filter.matches(event)]
     matcher._check()
+
+
+@settings(max_examples=20)
+@given(st.lists(filters, max_size=6), st.lists(events(), min_size=1, max_size=3))
+def test_the_relational_form_finds_the_same_pairs(candidates: list[Filter], found: list[dict[str, Any]]) -> None:
+    matcher = neon()
+    for number, filter in enumerate(candidates):
+        try:
+            matcher.add(number, filter)
+        except (UnsupportedFilter, LimitExceeded):
+            continue
+    answered = []
+    for event in found:
+        try:
+            matcher.match(event)
+        except UnsupportedEvent:
+            continue
+        answered.append(event)
+    always = set(matcher.relational_form().always)
+    expected = {(row, id) for row, event in enumerate(answered) for id in matcher.match(event)}
+    pairs = query(matcher, answered)
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) | {(row, id) for row in range(len(answered)) for id in always} == expected
+
+
+def test_the_relational_form_of_a_workload() -> None:
+    made = make_workload("lesubscribe", n=100, events=40)
+    matcher = neon()
+    matcher.add_many(zip([f"s{i}" for i in range(100)], made.subscriptions.column("filter").to_pylist(), strict=True))
+    table = matcher.match_batch(made.events)
+    pairs = zip(table.column("event").to_pylist(), table.column("subscription").to_pylist(), strict=True)
+    assert query(matcher, made.events) == sorted(pairs)
+    assert "HAVING COUNT(*)" in matcher.relational_form().query
+    assert query(matcher, []) == []

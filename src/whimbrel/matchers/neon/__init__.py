@@ -1,1 +1,1 @@
-"""Neon: a table of predicates that are all evaluated, as arrays and as a table that changes."""
+"""Neon: a relational table of predicates that are all evaluated, on arrays, as a table that changes, and as SQL."""
