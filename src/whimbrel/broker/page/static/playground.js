@@ -115,7 +115,7 @@ export class Playground {
     });
     byId("keys").replaceChildren(...(keys.length ? keys : [element("li", "nowhere: no event can match")]));
     const cost = found.cost ?? { nanoseconds: 0, candidates: 0 };
-    byId("cost").textContent = `about ${cost.nanoseconds} ns, a candidate for ${percent.format(cost.candidates)} of events`;
+    byId("cost").textContent = `about ${cost.nanoseconds} ns, a candidate for ${percent.format(Math.min(1, cost.candidates))} of events`;
     byId("remarks").replaceChildren(...(found.remarks ?? []).map((one) => element("li", one.message)));
   }
 
